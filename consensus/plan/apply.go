@@ -22,7 +22,7 @@ const (
 
 // Apply returns the state after the command in data, which Raft committed at index. It
 // never changes s. If the command is refused, Apply returns an error and the state is s
-// at the new index. ErrUnknownCommand is different: the node must stop, and the state
+// at the new index, but for Needs. ErrUnknownCommand is different: the node must stop, and the state
 // returned is s itself.
 func Apply(s *State, index uint64, data []byte) (*State, error) {
 	c, err := Decode(data)
@@ -36,6 +36,9 @@ func Apply(s *State, index uint64, data []byte) (*State, error) {
 		return &same, nil
 	case err != nil:
 		return &same, err
+	}
+	if k := c.kind(); k > Silent {
+		same.Needs = max(same.Needs, k) // even if it is refused, since it lies in the log
 	}
 	if _, founds := c.(Genesis); !founds && s.MeshID == "" {
 		return &same, ErrNotFounded

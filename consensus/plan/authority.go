@@ -45,12 +45,7 @@ const maxAuthority = 4 << 10
 // KnowsAuthorities reports whether each member is of a version that knows of successors of the
 // authority.
 func (s *State) KnowsAuthorities() bool {
-	for _, m := range s.Members {
-		if m.Knows < KindRetireAuthority {
-			return false
-		}
-	}
-	return true
+	return s.May(RetireAuthority{}) == nil
 }
 
 // authority returns the serial number of the newest authority, 0 for the founder's.

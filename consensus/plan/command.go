@@ -8,7 +8,8 @@ import (
 
 // Command is a change of the plan: one of the structs in this file, in authority.go, in
 // dataset_command.go or in job_command.go. Fields may be added as long as old nodes
-// reach the same state without them.
+// reach the same state without them; else it is another command, with a number of its own
+// (see version.go).
 type Command interface {
 	kind() Kind
 	apply(s *State, index uint64) error // s is a private copy, see Apply
@@ -45,10 +46,8 @@ const (
 	KindAdmit
 	KindNameAuthority
 	KindRetireAuthority
+	KindSetComputing
 )
-
-// Newest is the newest command that this version knows.
-const Newest = KindRetireAuthority
 
 type (
 	// Genesis founds the mesh with its first member. It is the first command of every
@@ -248,7 +247,12 @@ func Decode(data []byte) (Command, error) {
 		return parse[NameAuthority](body)
 	case KindRetireAuthority:
 		return parse[RetireAuthority](body)
+	case KindSetComputing:
+		return parse[SetComputing](body)
 	default:
+		if later, in := trial[k]; in {
+			return later(body)
+		}
 		if flags&flagIgnorable != 0 {
 			return nil, ErrIgnored
 		}

@@ -46,6 +46,10 @@ var (
 	ErrTokenUsedUp  = errors.New("the token has admitted as many nodes as it may: {token.create} on a member makes a new one")
 )
 
+// ErrNotAllKnow means that a command may not be proposed yet, since a member is of a version that
+// does not know it.
+var ErrNotAllKnow = errors.New("a node of the mesh runs a version of hopmesh that does not know how: upgrade it first")
+
 // ErrUnknownCommand means that the mesh has agreed on something this program does not
 // know. A node that reads it must stop; otherwise its state would diverge from the
 // others'.

@@ -34,6 +34,8 @@ const (
 	MaxSentence = 1 << 10
 	MaxNotes    = 8
 	MaxWhy      = 256
+	// maxComputing bounds a number of computing, as all version numbers are.
+	maxComputing = 1 << 16
 )
 
 // JobState is the state of a job.

@@ -219,6 +219,21 @@ func (c ResumeJob) apply(s *State, _ uint64) error {
 	return nil
 }
 
+func (c SetComputing) apply(s *State, _ uint64) error {
+	j, err := s.job(c.ID)
+	switch {
+	case err != nil:
+		return err
+	case c.To < 1 || c.To > maxComputing:
+		return fmt.Errorf("%w: %s is to compute by number %d", ErrInvalid, j.ID, c.To)
+	case j.State != Queued || max(j.Computing, 1) != max(c.From, 1):
+		return fmt.Errorf("%s (%s, by number %d): %w", j.ID, j.State, max(j.Computing, 1), ErrJobState)
+	}
+	j.Computing = c.To
+	s.Jobs[j.ID] = j
+	return nil
+}
+
 func (c RemoveJob) apply(s *State, _ uint64) error {
 	j, err := s.job(c.ID)
 	if err != nil {

@@ -71,6 +71,14 @@ type (
 		Recipe string `json:"recipe,omitempty"`
 	}
 
+	// SetComputing makes a queued job go on by another number of computing, once no node
+	// computes by its own any more.
+	SetComputing struct {
+		ID   string `json:"id"`
+		From uint32 `json:"from"` // its number until now
+		To   uint32 `json:"to"`
+	}
+
 	// RemoveJob removes a job that has ended, with its results.
 	RemoveJob struct {
 		ID string `json:"id"`
@@ -84,3 +92,4 @@ func (FinishJob) kind() Kind    { return KindFinishJob }
 func (StopJob) kind() Kind      { return KindStopJob }
 func (ResumeJob) kind() Kind    { return KindResumeJob }
 func (RemoveJob) kind() Kind    { return KindRemoveJob }
+func (SetComputing) kind() Kind { return KindSetComputing }

@@ -3,7 +3,7 @@ package plan
 import "slices"
 
 // Wait is the reason why a queued job waits. Its lists of nodes hold ids. A job that is
-// not Shared uses the first four fields, a shared one all but Holders.
+// not Shared uses the first five fields, a shared one all but Holders and Unlike.
 type Wait struct {
 	// Holders hold every shard of the dataset; no other node can run the job.
 	Holders []string
@@ -13,6 +13,8 @@ type Wait struct {
 	// Keeper, if not "", is the node that the job waits for because it ran there before
 	// and its checkpoint is there.
 	Keeper string
+	// Unlike are those of Holders that compute by other numbers than the job.
+	Unlike []string
 	// Behind is another job, on a node that could run this one or that this one needs.
 	// It runs there, or has waited for that node for longer.
 	Behind string
@@ -156,6 +158,8 @@ func (l *line) begin(j Job) (AssignJob, bool) {
 		switch {
 		case !l.serving(n) || l.s.Members[n].Leaving:
 			w.Silent = append(w.Silent, n)
+		case !l.s.Members[n].Computes.Has(j.Computing):
+			w.Unlike = append(w.Unlike, n)
 		case l.ahead(j, n) != "":
 			w.Behind = l.ahead(j, n)
 		case chosen == "" || l.s.Members[n].Speed > l.s.Members[chosen].Speed:

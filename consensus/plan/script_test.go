@@ -139,6 +139,7 @@ func (m *machine) parse(word, body string) Command {
 		"create-job": fill[CreateJob](m.t, body), "assign": fill[AssignJob](m.t, body), "commit": fill[CommitEpochs](m.t, body),
 		"finish": fill[FinishJob](m.t, body), "stop": fill[StopJob](m.t, body), "resume": fill[ResumeJob](m.t, body),
 		"remove-job": fill[RemoveJob](m.t, body),
+		"computing":  fill[SetComputing](m.t, body),
 		"create-token": func() Command {
 			var hash, about string
 			var now, ttl int
@@ -207,7 +208,7 @@ func (m *machine) apply(data []byte) string {
 		m.t.Fatalf("index %d after command %d", next.Index, m.index)
 	case next.Generation < was.Generation:
 		m.t.Fatalf("generation fell from %d to %d", was.Generation, next.Generation)
-	case applyErr != nil && next.Digest() != was.Digest():
+	case applyErr != nil && refusedAs(was, next).Digest() != was.Digest():
 		m.t.Fatalf("refused (%v), but the state is another", applyErr)
 	}
 	m.roundTrip()
@@ -241,6 +242,9 @@ func (m *machine) show() string {
 	s := m.state
 	var b strings.Builder
 	fmt.Fprintf(&b, "mesh %q, generation %d, index %d\n", s.MeshID, s.Generation, s.Index)
+	if s.Needs > 0 {
+		fmt.Fprintf(&b, "needs command %d\n", s.Needs)
+	}
 	fmt.Fprintf(&b, "key %+v\n", s.Key)
 	for _, id := range slices.Sorted(maps.Keys(s.Members)) {
 		p := s.Members[id]
@@ -295,6 +299,9 @@ func (m *machine) show() string {
 		}
 		fmt.Fprintf(&b, "job %s %s stopping=%v %q on %v%s, generation %d, dataset %s, %s (%s), seed %d, best %d of %d, last %d of %d, recipe %s\n",
 			j.ID, j.State, j.Stopping, j.Error, j.Nodes, owners, j.Generation, j.DatasetName, j.Strategy, j.Why, j.Seed, j.Best, len(j.History), j.Last(), j.Epochs, j.Recipe)
+		if j.Computing > 1 {
+			fmt.Fprintf(&b, "  by computing number %d\n", j.Computing)
+		}
 		if len(j.Bests) > 0 {
 			fmt.Fprintf(&b, "  model %d is the best of a sweep, whose bests are %v\n", j.BestModel, j.Bests)
 		}

@@ -56,6 +56,9 @@ func UnmarshalSnapshot(b []byte) (*State, error) {
 	if err := json.Unmarshal(body, s); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadSnapshot, err)
 	}
+	if s.Needs > Newest {
+		return nil, fmt.Errorf("%w (a snapshot after command %d)", ErrUnknownCommand, s.Needs)
+	}
 	if err := s.check(); err != nil {
 		return nil, err
 	}

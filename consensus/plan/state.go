@@ -14,9 +14,11 @@ type State struct {
 	Index uint64 `json:"index"`
 	// Generation grows with every change of the assignment of work. It never repeats
 	// and never falls.
-	Generation uint64            `json:"generation"`
-	MeshID     string            `json:"mesh_id"`
-	Members    map[string]Member `json:"members,omitempty"` // by node id
+	Generation uint64 `json:"generation"`
+	MeshID     string `json:"mesh_id"`
+	// Needs is the newest command in the log that is newer than Silent. See Needed.
+	Needs   Kind              `json:"needs,omitempty"`
+	Members map[string]Member `json:"members,omitempty"` // by node id
 	// Gone holds the ids of nodes that left or were removed. Revoked ids stay for ever,
 	// of the others only the newest.
 	Gone   map[string]Gone  `json:"gone,omitempty"`

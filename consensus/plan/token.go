@@ -153,15 +153,7 @@ func (s *State) TokensOf(id string) []string {
 // notes who joined by it: once, and so long as, no member is of a version that does not
 // know that command.
 func (s *State) BindsTokens() bool {
-	if s.Binding {
-		return true
-	}
-	for _, m := range s.Members {
-		if m.Knows < KindAdmit {
-			return false
-		}
-	}
-	return true
+	return s.May(Admit{}) == nil
 }
 
 func (c CreateToken) apply(s *State, _ uint64) error {

@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+)
+
+// Newest is the newest command that this version knows. It is the version number of the plan: all
+// that a version adds to what the plan can be, a command or a field of the state, comes with a
+// command of its own, whose number says who knows of it.
+var Newest = KindSetComputing
+
+// Silent is the newest command that a program may know which does not say what it knows when it
+// joins.
+const Silent = KindRetireAuthority
+
+// May returns ErrNotAllKnow if a member does not know a command, which it would have to stop at. The
+// leader proposes no such command.
+func (s *State) May(c Command) error {
+	if c.kind() <= s.Needed() {
+		return nil // a node that does not know it has stopped before
+	}
+	var behind *Member
+	for _, m := range s.Members {
+		if cmp.Or(m.Knows, KindAdmit-1) < c.kind() && (behind == nil || m.Name < behind.Name) {
+			behind = &m
+		}
+	}
+	if behind == nil {
+		return nil
+	}
+	return fmt.Errorf("node %s (hopmesh %s): %w", behind.Name, cmp.Or(behind.Version, "of an unknown version"), ErrNotAllKnow)
+}
+
+// Needed returns the newest command that a node must know to follow the plan: one that lies in its
+// log or that its state has come about by.
+func (s *State) Needed() Kind {
+	needed := max(s.Needs, KindAdmit-1)
+	if s.Binding {
+		needed = max(needed, KindAdmit)
+	}
+	if a := s.Authority; a != nil {
+		needed = max(needed, KindNameAuthority)
+		if !a.Former {
+			needed = max(needed, KindRetireAuthority)
+		}
+	}
+	return needed
+}
+
+// trial has commands that only builds with tag later know, which try what nodes of a later version
+// do beside those of this one.
+var trial = map[Kind]func(body json.RawMessage) (Command, error){}

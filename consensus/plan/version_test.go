@@ -1,0 +1,61 @@
+package plan
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// A command is proposed only once all members know it, or if it lies in the log already.
+func TestCommandsWaitForAllMembers(t *testing.T) {
+	s := must(t, new(State), 1, Genesis{MeshID: "m", First: Member{ID: "a", Name: "alpha", PublicKey: "ka", Knows: Newest}, KeyDigest: "k"})
+	add := func(id, name string, knows Kind) {
+		s = must(t, s, s.Index+1, AddMember{Member: Member{ID: id, Name: name, PublicKey: "k" + id, Version: "v9", Knows: knows}})
+	}
+	if err := s.May(SetComputing{}); err != nil {
+		t.Errorf("one member that knows all: %v", err)
+	}
+	add("b", "beta", KindSetComputing-1)
+	add("c", "gamma", 0)
+	err := s.May(SetComputing{})
+	if !errors.Is(err, ErrNotAllKnow) || !strings.Contains(err.Error(), "node beta (hopmesh v9)") {
+		t.Errorf("two members that do not know it: %v", err)
+	}
+	if err := s.May(Admit{}); err != nil {
+		t.Errorf("a command that may lie in the log: %v", err)
+	}
+	if err := s.May(NameAuthority{}); !errors.Is(err, ErrNotAllKnow) {
+		t.Errorf("a member that says nothing: %v", err)
+	}
+	for _, id := range []string{"b", "c"} {
+		s = must(t, s, s.Index+1, UpdateMember{ID: id, Knows: Newest})
+	}
+	if err := s.May(SetComputing{}); err != nil || s.Needed() != KindAdmit {
+		t.Errorf("all know it: %v, and %d is needed", err, s.Needed())
+	}
+	// It lies in the log even if it is refused.
+	s, err = tried(t, s, s.Index+1, SetComputing{ID: "j1", To: 2})
+	if !errors.Is(err, ErrNoJob) || s.Needed() != KindSetComputing {
+		t.Errorf("%v, and %d is needed", err, s.Needed())
+	}
+	add("d", "delta", 0)
+	if err := s.May(SetComputing{}); err != nil {
+		t.Errorf("a command that lies in the log: %v", err)
+	}
+}
+
+// A snapshot of what this version does not know is refused as such: fields of it would be lost.
+func TestSnapshotOfALaterVersion(t *testing.T) {
+	s := must(t, new(State), 1, Genesis{MeshID: "m", First: Member{ID: "a", Name: "alpha", PublicKey: "ka", Knows: Newest}, KeyDigest: "k"})
+	for needs, want := range map[Kind]error{Newest: nil, Newest + 1: ErrUnknownCommand} {
+		later := *s
+		later.Needs = needs
+		b, err := MarshalSnapshot(&later)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := UnmarshalSnapshot(b); !errors.Is(err, want) {
+			t.Errorf("after command %d: %v", needs, err)
+		}
+	}
+}
