@@ -56,7 +56,8 @@ func (c *Consensus) Changed() <-chan struct{} { return c.changes.wait() }
 
 // Apply changes the plan and returns the state right after the change, once it is
 // committed and applied here. If the plan refuses the change, Apply returns the plan's
-// error and nothing changes. ErrNotLeader means that nothing was done. After
+// error and nothing changes. plan.ErrNotAllKnow means that a member is of a version that would
+// have to stop at the command: nothing was proposed. ErrNotLeader means that nothing was done. After
 // ErrUncertain, or when ctx ends, the change may or may not take effect.
 func (c *Consensus) Apply(ctx context.Context, cmd plan.Command) (*plan.State, error) {
 	if !c.IsLeader() {
@@ -66,6 +67,9 @@ func (c *Consensus) Apply(ctx context.Context, cmd plan.Command) (*plan.State, e
 }
 
 func (c *Consensus) propose(ctx context.Context, cmd plan.Command) (*plan.State, error) {
+	if err := c.State().May(cmd); err != nil {
+		return nil, err
+	}
 	data, err := plan.Encode(cmd)
 	if err != nil {
 		return nil, err

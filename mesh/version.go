@@ -18,12 +18,14 @@ type Range = identity.Range
 var Wire = identity.Wire
 
 // Numbers are what programs of different versions must have in common to work together: what
-// they speak on the wire, keep on disk, and which bits they compute. Two nodes use the highest
-// number of a kind that both have.
+// they speak on the wire, keep on disk, which bits they compute, and which commands of the plan
+// they know. Two nodes use the highest number of a kind that both have.
 type Numbers struct {
 	Wire      Range `json:"wire"`
 	Disk      Range `json:"disk"`
 	Computing Range `json:"computing"`
+	// Plan is not in gossip. The zero Range does not count as 1: a program has not said it.
+	Plan Range `json:"plan,omitzero"`
 }
 
 // tags puts the numbers into gossip.

@@ -115,6 +115,7 @@ func (o Options) withDefaults() Options {
 	}
 	for own, number := range map[*mesh.Range]mesh.Range{
 		&o.Numbers.Wire: mesh.Wire, &o.Numbers.Disk: member.Disk, &o.Numbers.Computing: {Min: recipe.Computing, Max: recipe.Computing},
+		&o.Numbers.Plan: {Min: 1, Max: int(plan.Newest)},
 	} {
 		*own = cmp.Or(*own, number)
 	}

@@ -60,11 +60,14 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 	network, state, orders, answers := p.member.Mesh(), p.member.Plan(), p.member.Orders(), p.member.Answers
 	absences := lead.NewAbsences(state.Term, p.member.Health)
 	apart := lead.NewApart(network, state, answers, log)
+	leftOut := func(d plan.Dataset) func(id string) bool {
+		return control.LeftOut(state.State(), d, answers, apart.LeftOut(d))
+	}
 	p.data = data.New(data.Config{
 		Dir: dir.Datasets(), Memory: o.Memory, Mesh: network, Plan: state, Orders: orders,
-		Answers: answers, Absent: absences.Of, LeftOut: apart.LeftOut, Damage: n.damage, Log: log,
+		Answers: answers, Absent: absences.Of, LeftOut: leftOut, Damage: n.damage, Log: log,
 	})
-	jobOrders := control.Register(orders, state, apart, answers, control.Program{Version: o.Version, Computes: o.computing()}, log)
+	jobOrders := control.Register(orders, state, apart, answers, control.Program{Version: o.Version, Computes: o.computing(), Knows: member.Knows(o.Numbers)}, log)
 	p.peers = peers.New(network, log)
 	p.runner = jobs.Open(jobs.Config{
 		Dir: dir.Jobs(), Self: id.ID(), Memory: o.Memory, Device: o.computes(), Shard: p.data.ShardFile, Files: p.data.Keeper, Leader: jobOrders, Train: o.Train, Log: log,

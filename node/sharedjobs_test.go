@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/train"
-	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/nodetest"
 	"github.com/hopmesh/hopmesh/node/nodetest/school"
@@ -328,40 +327,6 @@ func TestSharedJobFails(t *testing.T) {
 		id = startedAs(t, c.Nodes[0], "leap", 20)
 		complete(t, waitState(c, c.Nodes[2], id, "done"), 20)
 		told(c, "shard", c.Nodes[1])
-	})
-}
-
-// Nodes that compute by different numbers do not share a job, whatever their versions are called.
-func TestSharedJobWantsOneNumber(t *testing.T) {
-	inSchoolWith(t, 3, 1, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
-		id := startedAs(t, c.Nodes[0], "leap", 60)
-		under(c, c.Nodes[0], id, 5)
-		upgrade := func(n *nodetest.Instance, version string, computing mesh.Range) {
-			if err := n.Stop(); err != nil {
-				t.Fatal(err)
-			}
-			n.Options.Version, n.Options.Numbers.Computing = version, computing
-			n.Restart()
-			n.WaitReady()
-		}
-		begin := time.Now()
-		upgrade(c.Nodes[0], "v2", mesh.Range{Min: 2, Max: 2})
-		j := waitState(c, c.Nodes[0], id, "queued")
-		c.Wait("it says why", time.Minute, func() bool {
-			j = jobOn(c.Nodes[0], id)
-			return len(j.Problems) == 1 && strings.Contains(j.Problems[0], "job "+id+" computes by number 1, and node n0 runs hopmesh v2, which computes by 2")
-		})
-		epochs := 3
-		_, err := c.Nodes[1].API().StartJob(t.Context(), api.TrainRequest{Dataset: "g", Strategy: "leap", Epochs: &epochs})
-		refused(t, "unlike numbers", err, "must compute by the same number", "v2")
-		for _, r := range s.Runs() {
-			if r.At.After(begin) && slices.Contains(r.Nodes, "n0") {
-				t.Errorf("it is shared by %v", r.Nodes)
-			}
-		}
-		upgrade(c.Nodes[0], "v3", mesh.Range{Min: 1, Max: 2})
-		upgrade(c.Nodes[1], "v4", mesh.Range{Min: 1, Max: 3})
-		rising(t, waitState(c, c.Nodes[0], id, "done"), 60, 2)
 	})
 }
 

@@ -21,11 +21,12 @@ type Member struct {
 }
 
 // Numbers are what versions of hopmesh must have in common to work together: what they speak on
-// the wire, keep on disk, and which bits they compute.
+// the wire, keep on disk, which bits they compute, and which commands of the plan they know.
 type Numbers struct {
 	Wire      string `json:"wire"`
 	Disk      string `json:"disk"`
 	Computing string `json:"computing"`
+	Plan      string `json:"plan,omitempty"` // "": the node did not say it yet
 }
 
 // NodeVitals is how a node is at this moment, by its own account.

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -81,6 +82,9 @@ func (a *admission) onAdmit(ctx context.Context, from string, r mesh.JoinRequest
 	if err := a.mesh.CheckNewcomer(r); err != nil {
 		return identity.Grant{}, err
 	}
+	if cmp.Or(Knows(r.Numbers), plan.Silent) < known.Needed() {
+		return identity.Grant{}, mesh.Refuse(mesh.RefusedVersion, "the mesh has made use of what this node's version of hopmesh does not know: install the one that node %s runs (%s), or a later one", a.id.Name(), known.Members[a.id.ID()].Version)
+	}
 	if err := errors.Join(identity.CheckID(r.ID), mesh.CheckName(r.Name)); err != nil {
 		return identity.Grant{}, mesh.Refuse(mesh.RefusedRequest, "%v", err)
 	}
@@ -92,6 +96,7 @@ func (a *admission) onAdmit(ctx context.Context, from string, r mesh.JoinRequest
 	}
 	newcomer := plan.Member{
 		ID: r.ID, Name: r.Name, Device: r.Device, Version: r.Version, Computes: Computing(r.Numbers), Memory: r.Memory, PublicKey: key,
+		Knows: Knows(r.Numbers),
 	}
 	var join plan.Command = plan.AddMember{Member: newcomer}
 	if known.BindsTokens() {

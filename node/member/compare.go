@@ -27,13 +27,13 @@ const (
 const digestTimeout = 500 * time.Millisecond
 
 // digestOf asks for the digest right after the command at an index, or answers it. Only nodes
-// whose plans have the same fields, and that run the same version, can be compared: others may
-// do the same command differently.
+// whose plans have the same fields, and that know the same commands, can be compared: others keep
+// less of a plan, or more.
 type digestOf struct {
-	Index   uint64 `json:"index"`
-	Digest  string `json:"digest,omitempty"` // "": not known
-	Shape   string `json:"shape,omitempty"`
-	Version string `json:"version,omitempty"`
+	Index  uint64    `json:"index"`
+	Digest string    `json:"digest,omitempty"` // "": not known
+	Shape  string    `json:"shape,omitempty"`
+	Knows  plan.Kind `json:"knows,omitempty"`
 }
 
 // serveDigests registers the handlers of the calls.
@@ -62,7 +62,7 @@ func (c *contacts) serveDigests() {
 
 func (c *contacts) digest(index uint64) digestOf {
 	d, _ := c.plan.DigestAt(index)
-	return digestOf{Index: index, Digest: d, Shape: plan.Shape(), Version: c.about.Version}
+	return digestOf{Index: index, Digest: d, Shape: plan.Shape(), Knows: Knows(c.about.Numbers)}
 }
 
 const (
@@ -133,7 +133,7 @@ func (c *comparer) ask(ctx context.Context, own digestOf) (digests map[string]st
 			case mesh.RefusalOf(err) != "": // an earlier version, or one that comes back
 			case err != nil, a.Index != own.Index:
 				all = false
-			case a.Shape != own.Shape, a.Version != own.Version:
+			case a.Shape != own.Shape, a.Knows != own.Knows:
 			case a.Digest == "": // it is behind
 				all = false
 			default:

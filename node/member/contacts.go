@@ -56,7 +56,7 @@ func (c *contacts) own() stats {
 		Applied: c.plan.AppliedIndex(), Generation: c.plan.State().Generation,
 		Key:  identity.KeyDigest(c.id.GossipKeys()[0].Key),
 		Name: c.id.Name(), Version: c.about.Version, Computes: Computing(c.about.Numbers), Device: c.about.Device, Memory: c.about.Memory, Speed: c.about.Speed,
-		PublicKey: c.id.PublicKeyHash(), Knows: plan.Newest,
+		PublicKey: c.id.PublicKeyHash(), Knows: Knows(c.about.Numbers),
 		CA: hashText(c.id.Issuer()), CAKey: c.id.HasCAKey(), Former: c.id.TrustsFormer(),
 	}
 }

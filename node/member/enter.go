@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"strconv"
@@ -37,6 +38,10 @@ type About struct {
 func Computing(n mesh.Numbers) plan.Numbers {
 	return plan.Numbers{Min: uint32(n.Computing.Min), Max: uint32(n.Computing.Max)}
 }
+
+// Knows returns the newest command of the plan that a program knows which has these numbers; 0: it
+// does not say.
+func Knows(n mesh.Numbers) plan.Kind { return plan.Kind(min(n.Plan.Max, math.MaxUint8)) }
 
 // Entry configures how a node that belongs to no mesh enters one.
 type Entry struct {

@@ -28,6 +28,9 @@ func (m *Member) List() []api.Member {
 		if g, ok := m.mesh.Member(id); ok {
 			a.Address, a.Status = g.Addr.String(), string(g.Status)
 			a.Numbers = &api.Numbers{Wire: g.Numbers.Wire.String(), Disk: g.Numbers.Disk.String(), Computing: g.Numbers.Computing.String()}
+			if p.Knows > 0 {
+				a.Numbers.Plan = mesh.Range{Min: 1, Max: int(p.Knows)}.String()
+			}
 			a.Unlike = m.mesh.Unlike(id)
 		}
 		list = append(list, a)

@@ -144,7 +144,7 @@ func genesis(cfg Config) *plan.Genesis {
 		MeshID: id.MeshID(),
 		First: plan.Member{
 			ID: id.ID(), Name: id.Name(), Device: about.Device, Version: about.Version, Computes: Computing(about.Numbers), Memory: about.Memory,
-			Speed: about.Speed, PublicKey: id.PublicKeyHash(), Knows: plan.Newest,
+			Speed: about.Speed, PublicKey: id.PublicKeyHash(), Knows: Knows(about.Numbers),
 		},
 		KeyDigest: identity.KeyDigest(id.GossipKeys()[0].Key),
 	}

@@ -1,9 +1,9 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
@@ -22,6 +22,7 @@ type renewal struct {
 type Program struct {
 	Version  string       `json:"version"`
 	Computes plan.Numbers `json:"computes"` // the numbers of computing that it can follow
+	Knows    plan.Kind    `json:"knows"`    // as plan.Member has it
 }
 
 // onRenew starts a new generation of a job because a node that shares it can't go on in this
@@ -35,10 +36,10 @@ func (o *Orders) onRenew(ctx context.Context, from string, r renewal) (bool, err
 	case !slices.Contains(j.Nodes, from):
 		return false, mesh.Refuse(lead.Conflict, "node %s has no part in job %s", s.NameOf(from), r.ID)
 	}
-	if in := s.Members[from]; in.Version != r.Version || in.Computes != r.Computes {
+	if in := s.Members[from]; in.Version != r.Version || in.Computes != r.Computes || in.Knows != cmp.Or(r.Knows, in.Knows) {
 		// The node may have restarted as another version since the last round.
 		var err error
-		s, err = o.plan.Apply(ctx, plan.UpdateMember{ID: from, Version: r.Version, Computes: r.Computes, Device: in.Device, Memory: in.Memory, Speed: in.Speed, Knows: in.Knows})
+		s, err = o.plan.Apply(ctx, plan.UpdateMember{ID: from, Version: r.Version, Computes: r.Computes, Device: in.Device, Memory: in.Memory, Speed: in.Speed, Knows: cmp.Or(r.Knows, in.Knows)})
 		if err != nil {
 			return false, err
 		}
@@ -75,16 +76,18 @@ func (o *Orders) Assign(ctx context.Context, s *plan.State) error {
 	var errs []error
 	for _, j := range s.JobsInOrder() {
 		// A node may report its version after the job was assigned to it.
-		if j.State == plan.Running && unlike(s, j, j.Nodes) != "" {
+		if j.State == plan.Running && unlikeOf(s, j, j.Nodes) != "" {
 			next, err := o.plan.Apply(ctx, plan.AssignJob{ID: j.ID, Generation: j.Generation})
 			if errs = append(errs, err); err == nil {
 				s = next
 			}
 		}
 	}
+	s, err := o.renumber(ctx, s)
+	errs = append(errs, err)
 	begin, _ := plan.NextJobs(s, o.answers)
 	for _, c := range begin {
-		if c.Generation == 0 && unlike(s, s.Jobs[c.ID], c.Nodes) != "" {
+		if c.Generation == 0 && unlikeOf(s, s.Jobs[c.ID], c.Nodes) != "" {
 			continue // it waits, see outlook
 		}
 		_, err := o.plan.Apply(ctx, together(s, c))
@@ -96,40 +99,8 @@ func (o *Orders) Assign(ctx context.Context, s *plan.State) error {
 // together puts a running job back into the queue rather than give it to nodes that
 // may not understand each other.
 func together(s *plan.State, c plan.AssignJob) plan.AssignJob {
-	if c.Generation != 0 && unlike(s, s.Jobs[c.ID], c.Nodes) != "" {
+	if c.Generation != 0 && unlikeOf(s, s.Jobs[c.ID], c.Nodes) != "" {
 		c.Nodes, c.Owners = nil, nil
 	}
 	return c
-}
-
-// unlike returns a sentence if nodes can't run a job because they compute by other numbers than it
-// was made for: they would come to other bits, or not understand each other.
-func unlike(s *plan.State, j plan.Job, nodes []string) string {
-	for _, id := range nodes {
-		if m := s.Members[id]; !m.Computes.Has(j.Computing) {
-			return fmt.Sprintf("job %s computes by number %d, and node %s runs hopmesh %s, which computes by %s: install a version on it that computes by %d, as `hopmesh members` shows, and the job can go on; or start the job anew",
-				j.ID, max(j.Computing, 1), m.Name, m.Version, m.Computes, max(j.Computing, 1))
-		}
-	}
-	return ""
-}
-
-// commonNumber returns the highest number by which all nodes compute, or a sentence if there is
-// none.
-func commonNumber(s *plan.State, nodes []string) (n uint32, unlike string) {
-	for _, a := range nodes {
-		for _, b := range nodes {
-			if a, b := s.Members[a], s.Members[b]; a.Computes.Common(b.Computes) == 0 {
-				return 0, fmt.Sprintf("nodes that share a job must compute by the same number, and node %s (hopmesh %s) computes by %s, but node %s (hopmesh %s) by %s: install the same version on both",
-					a.Name, a.Version, a.Computes, b.Name, b.Version, b.Computes)
-			}
-		}
-	}
-	// Ranges of which each two have a number in common have one in common all together.
-	for k, id := range nodes {
-		if most := max(s.Members[id].Computes.Max, 1); k == 0 || most < n {
-			n = most
-		}
-	}
-	return n, ""
 }

@@ -32,15 +32,10 @@ func (o outlook) problem(j plan.Job) string {
 	case j.State != plan.Queued:
 		return ""
 	}
-	next, waits := plan.NextJobs(o.s, o.answers)
+	_, waits := plan.NextJobs(o.s, o.answers)
 	w, waiting := waits[j.ID]
 	switch {
 	case !waiting && !j.Shared():
-		for _, c := range next {
-			if why := unlike(o.s, j, c.Nodes); c.ID == j.ID && why != "" {
-				return fmt.Sprintf("job %s waits: %s", j.ID, why)
-			}
-		}
 		return "" // the leader is about to begin it
 	case j.Shared():
 		return o.sharedWait(j, w)
@@ -54,6 +49,8 @@ func (o outlook) problem(j plan.Job) string {
 		return fmt.Sprintf("job %s waits: %s", j.ID, scattered(o.s, o.s.Datasets[j.Dataset]))
 	case w.Behind != "":
 		return fmt.Sprintf("job %s waits until job %s has ended", j.ID, w.Behind)
+	case len(w.Unlike) > 0:
+		return unlike(o.s, j, w.Unlike)
 	case w.Keeper != "":
 		return fmt.Sprintf("job %s waits for node %s, which has what it has learnt so far and does not answer or is leaving: start that node again", j.ID, o.s.NameOf(w.Keeper))
 	}
@@ -75,7 +72,7 @@ func (o outlook) sharedProblem(j plan.Job) string {
 func (o outlook) sharedWait(j plan.Job, w plan.Wait) string {
 	d := o.s.Datasets[j.Dataset]
 	if why := unlike(o.s, j, d.Owners()); why != "" && len(w.Unserved)+len(w.Silent) == 0 {
-		return fmt.Sprintf("job %s waits: %s", j.ID, why)
+		return why
 	}
 	switch {
 	case len(w.Unserved) > 0 && len(w.Last) == 0:

@@ -91,9 +91,14 @@ func TestNumbersOfComputing(t *testing.T) {
 			t.Errorf("asked of %s for %v: %d, %q", c.name, c.owners, n, unlike)
 		}
 	}
-	for number, want := range map[uint32]string{0: "node nc runs hopmesh v2, which computes by 2-3", 1: "node nc", 2: "node na runs hopmesh v1", 3: "node na"} {
+	for number, want := range map[uint32]string{0: "computes by number 1 and node nc (hopmesh v2) by 2-3: ", 1: "node nc", 2: "number 2 and node na (hopmesh v1) by 1: ", 3: "node na"} {
 		if got := unlike(s, plan.Job{ID: "j1", Computing: number}, []string{"a", "b", "c"}); !strings.Contains(got, want) {
 			t.Errorf("a job of %d: %q, want %q", number, got, want)
+		}
+	}
+	for text, want := range map[string]string{`{}`: "or all nodes of the mesh compute by another number", `{"sharing":{"deterministic":true}}`: "since it is deterministic"} {
+		if got := unlike(s, plan.Job{ID: "j1", Recipe: text}, []string{"c"}); !strings.Contains(got, want) {
+			t.Errorf("a job of recipe %s: %q, want %q", text, got, want)
 		}
 	}
 	if got := unlike(s, plan.Job{Computing: 2}, []string{"b", "c"}); got != "" {

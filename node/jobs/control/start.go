@@ -132,8 +132,9 @@ func (c *Jobs) atRate(ctx context.Context, id string, rate float64) (string, err
 	if err != nil {
 		return "", err
 	}
-	if why := unlike(s, j, c.andSelf(s, d.Owners())); why != "" {
-		return "", api.Conflict("%s", why)
+	if id := unlikeOf(s, j, c.andSelf(s, nil)); id != "" { // this node writes the recipe anew
+		return "", api.Conflict("job %s computes by number %d, but node %s (hopmesh %s), which was asked, by %s: ask a node for it that computes by %d, as `hopmesh members` shows, or start the job anew",
+			j.ID, max(j.Computing, 1), s.NameOf(id), s.Members[id].Version, s.Members[id].Computes, max(j.Computing, 1))
 	}
 	return recipe.AtRate(j, d, rate)
 }

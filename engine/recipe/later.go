@@ -1,0 +1,5 @@
+//go:build later
+
+package recipe
+
+func init() { Computing++ }

@@ -1,0 +1,5 @@
+//go:build later
+
+package identity
+
+func init() { Wire.Max++ }

@@ -1,0 +1,5 @@
+//go:build later
+
+package member
+
+func init() { Disk.Max++ }
