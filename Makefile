@@ -101,6 +101,10 @@ test-page: build ## the page of a mesh that trains and loses a node, in headless
 		{ echo "chromium is not here and could not be fetched: install it, or name it in CHROMIUM"; exit 1; }
 	HOPMESH=$(CURDIR)/bin/hopmesh IMAGES=$(if $(IMAGES),$(abspath $(IMAGES))) $(GO) test -tags page -count=1 -timeout 10m -v -run '^TestPage$$' ./node/api/page
 
+.PHONY: test-upgrade
+test-upgrade: ## today's nodes beside those of the commit in packaging/previous, upgraded under a job (needs the history)
+	$(GO) run ./scripts/upgrade -previous packaging/previous -out $(or $(RESULTS),docs/results)/upgrade.md
+
 # No package may take more CPU seconds than this.
 CPU_LIMIT := 90
 

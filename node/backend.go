@@ -75,7 +75,7 @@ func (b backend) Plan(context.Context) (api.Plan, error) {
 	s, leader := c.State(), c.Leader()
 	p := api.Plan{
 		Index: s.Index, Generation: s.Generation, MeshID: s.MeshID, Leader: s.NameOf(leader), Tokens: len(s.Tokens),
-		Key: api.PlanKey{Serial: s.Key.Serial, Rotating: s.Key.Previous != "" || s.Key.Stale}, Digest: s.Digest(),
+		Key: api.PlanKey{Serial: s.Key.Serial, Rotating: s.Key.Previous != "" || s.Key.Stale}, Digest: s.Digest(), Needs: int(s.Needed()),
 	}
 	servers := map[string]plan.Server{}
 	for _, server := range c.Servers() {

@@ -81,9 +81,12 @@ func TestJobOutlivesAnUpgrade(t *testing.T) {
 		upgraded(t, c.Nodes[2], "v1b", older)
 		saysOf(c, c.Nodes[0], id, "computes by number 1 and node ", "or all nodes of the mesh compute by another number")
 		c.Wait("the plan knows what n2 knows", time.Minute, func() bool {
-			return slices.ContainsFunc(c.Nodes[0].Members(), func(m api.Member) bool { return m.Name == "n2" && m.Numbers != nil && m.Numbers.Plan == older.Plan.String() })
+			return slices.ContainsFunc(c.Nodes[0].Members(), func(m api.Member) bool {
+				return m.Name == "n2" && m.Numbers != nil && m.Numbers.Plan == older.Plan.String()
+			})
 		})
-		time.Sleep(10 * time.Second)
+		rounds := time.Now().Add(10 * time.Second)
+		c.Wait("the leader has tried it in ten rounds", time.Minute, func() bool { return time.Now().After(rounds) })
 		if j := jobOn(c.Nodes[0], id); j.State != "queued" || !c.Nodes[2].Running() {
 			t.Fatalf("the job is %s although a member does not know how it can go on", j.State)
 		}

@@ -95,9 +95,10 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 	p.damage.Serve(network)
 	p.serveBulk()
 	roster := p.member.Roster()
-	rounds.Begin(state.State,
+	rounds.Begin(state.State, append([]lead.Step{
 		roster.Meet, roster.TakeBack, roster.DropReaped, p.data.Placement.Place, jobOrders.Assign, roster.LetGo(p.data.Placement.MayGo), roster.TurnKey,
-		roster.TurnCA, roster.Compare)
+		roster.TurnCA, roster.Compare,
+	}, trials(state)...)...)
 	p.member.Begin(func(s *plan.State) {
 		p.data.Keeper.Adopt(s)
 		p.runner.Adopt(s)

@@ -2,8 +2,12 @@ package plan
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
+	"reflect"
 )
 
 // Newest is the newest command that this version knows. It is the version number of the plan: all
@@ -52,3 +56,32 @@ func (s *State) Needed() Kind {
 // trial has commands that only builds with tag later know, which try what nodes of a later version
 // do beside those of this one.
 var trial = map[Kind]func(body json.RawMessage) (Command, error){}
+
+// Shape returns a digest of the fields that a State has, in this version of the program. States
+// of equal shape have equal digests if they are equal; the digests of others say nothing about
+// each other.
+func Shape() string {
+	h := sha256.New()
+	describe(h, reflect.TypeFor[State](), map[reflect.Type]bool{})
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+func describe(to io.Writer, t reflect.Type, seen map[reflect.Type]bool) {
+	fmt.Fprintf(to, "%s %s;", t.Kind(), t)
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Struct:
+		for f := range t.Fields() {
+			fmt.Fprintf(to, "%s %s:", f.Name, f.Tag)
+			describe(to, f.Type, seen)
+		}
+	case reflect.Map:
+		describe(to, t.Key(), seen)
+		describe(to, t.Elem(), seen)
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		describe(to, t.Elem(), seen)
+	}
+}

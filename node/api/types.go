@@ -88,6 +88,9 @@ type Plan struct {
 	Key        PlanKey      `json:"key"`
 	// Digest is equal on nodes that hold equal plans.
 	Digest string `json:"digest"`
+	// Needs is the newest command that the plan has made use of: who knows none as new can't
+	// follow it.
+	Needs int `json:"needs,omitempty"`
 }
 
 // PlanMember is a node that the plan assigns work to.
