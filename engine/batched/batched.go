@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/deal"
-	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/sample"
@@ -247,7 +246,7 @@ func (b *Batched) Learn(l *train.Learner, s *slot.Slot, g *slot.Group) (loss flo
 	dz := t.Work.Alloc(t.Device.Type(), z.Rows, z.Cols)
 	finite := false
 	t.Ask()
-	loss = evaluate.Loss(t.Device, t.Recipe.Loss, dz, z, g.Labels, b.Updates.Models(l)/float64(len(s.Roots)))
+	loss = l.Task.Loss(t.Device, dz, z, g.Labels, b.Updates.Models(l)/float64(len(s.Roots)))
 	if train.IsNumber(loss) {
 		scaleBy(l, g, dz)
 		b.Layers.Backward(l, s, g, dz)

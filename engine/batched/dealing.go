@@ -100,7 +100,7 @@ func (b *Batched) label(ctx context.Context, h *slot.Worker, s *slot.Slot, g *sl
 		return err
 	}
 	if b.Run.Session.Alone() {
-		g.Labels = h.Data.Labels(g.Labels[:0], g.Roots)
+		g.Labels = h.Data.TargetsOf(g.Labels[:0], g.Roots)
 		return nil
 	}
 	g.Labels, err = b.Run.Session.Labels.Append(ctx, g.Labels[:0], g.Roots, &s.Tally)

@@ -10,9 +10,13 @@ type About struct {
 	Vertices uint64
 	Edges    uint64
 	Features int
-	Classes  int
+	Classes  int // or columns of other targets
+	Targets  graph.Targets
 	Splits   []graph.SplitInfo
 }
+
+// Words returns how many 32-bit words the targets of a vertex are.
+func (a *About) Words() int { return a.Targets.Words(a.Classes) }
 
 // Describe describes the graph of these shards, which are all of its shards.
 func Describe(shards []*graph.Shard) About { return DescribePart(shards, nil, nil) }
@@ -28,7 +32,7 @@ func DescribePart(shards []*graph.Shard, summaries []*sample.Summary, seeds []*g
 		} else {
 			a.Edges += uint64(len(s.Indices))
 		}
-		a.Features, a.Classes = s.Features, s.Classes
+		a.Features, a.Classes, a.Targets = s.Features, s.Classes, s.Targets
 		of := (*graph.Seeds)(nil)
 		if n < len(seeds) {
 			of = seeds[n]

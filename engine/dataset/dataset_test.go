@@ -84,14 +84,14 @@ func TestLabelsAndMarksOfVertices(t *testing.T) {
 	if !slices.Equal(d.Training, []uint32{2, 3}) || !reflect.DeepEqual(d.About, want) || cap(d.Training) != 2 {
 		t.Errorf("%d, %+v", d.Training, d.About)
 	}
-	if _, here := d.Label(3); here {
+	if _, here := d.Target(nil, 3); here {
 		t.Error("a label is here that is not")
 	}
 	d = &Graph{Shards: shards()}
-	if label, here := d.Label(3); label != 1 || !here {
+	if label, here := d.Target([]int32{7}, 3); !slices.Equal(label, []int32{7, 1}) || !here {
 		t.Errorf("the label is %d", label)
 	}
-	if got := d.Labels([]int32{7}, []uint32{3, 0, 2}); !slices.Equal(got, []int32{7, 1, 1, 0}) {
+	if got := d.TargetsOf([]int32{7}, []uint32{3, 0, 2}); !slices.Equal(got, []int32{7, 1, 1, 0}) {
 		t.Errorf("labels are %d", got)
 	}
 }

@@ -97,7 +97,7 @@ func (d *Graph) learn(seeds []*graph.Seeds) {
 
 // mappedBytes is about as much as the shard's file has.
 func mappedBytes(s *graph.Shard) uint64 {
-	n := 8*len(s.Indptr) + 4*len(s.Indices) + 4*len(s.Weights) + 4*len(s.Dense) + 2*len(s.DenseBF16) + 4*len(s.Labels)
+	n := 8*len(s.Indptr) + 4*len(s.Indices) + 4*len(s.Weights) + 4*len(s.Dense) + 2*len(s.DenseBF16) + 4*len(s.Labels) + len(s.YesOrNo) + 4*len(s.Numbers)
 	if s.Sparse != nil {
 		n += 8*len(s.Sparse.Indptr) + 4*len(s.Sparse.Columns) + 4*len(s.Sparse.Values) + 2*len(s.Sparse.ValuesBF16)
 	}
@@ -118,13 +118,13 @@ func (d *Graph) holder(v uint32, near int) int {
 	return at
 }
 
-// Label returns the label of v, if its shard's labels are here.
-func (d *Graph) Label(v uint32) (label int32, here bool) {
+// Target appends the words of v's target (see graph.Shard.AppendTarget), if they are here.
+func (d *Graph) Target(to []int32, v uint32) (target []int32, here bool) {
 	s := d.Shards[d.holder(v, 0)]
-	if s.Labels == nil {
-		return graph.NoLabel, false
+	if !s.HasTargets() {
+		return to, false
 	}
-	return s.Labels[v-s.First], true
+	return s.AppendTarget(to, int(v-s.First)), true
 }
 
 // Mark returns the part of the split that v is in, if its shard's marks are here.
@@ -136,40 +136,48 @@ func (d *Graph) Mark(v uint32) (mark int32, here bool) {
 	return int32(s.Marks[d.Split][v-s.First]), true
 }
 
-// Labels appends the labels of some vertices, which must be here.
-func (d *Graph) Labels(to []int32, vertices []uint32) []int32 {
+// TargetsOf appends the words of the targets of some vertices, which must be here.
+func (d *Graph) TargetsOf(to []int32, vertices []uint32) []int32 {
 	at := 0
 	for _, v := range vertices {
 		at = d.holder(v, at)
 		s := d.Shards[at]
-		to = append(to, s.Labels[v-s.First])
+		to = s.AppendTarget(to, int(v-s.First))
 	}
 	return to
 }
 
-// Known sets the labels and marks of n vertices from first on: a label where there
-// is none is graph.NoLabel.
-func (d *Graph) Known(labels []int32, marks []graph.Mark, first int) {
-	at := 0
-	for i := range labels {
+// Known sets the words of targets, and the marks, of the vertices from first on. A target that
+// is missing, or not here, is graph.NoLabel.
+func (d *Graph) Known(targets []int32, marks []graph.Mark, first int) {
+	at, words := 0, d.About.Words()
+	for i := range marks {
 		v := uint32(first + i)
 		at = d.holder(v, at)
-		s := d.Shards[at]
-		labels[i], marks[i] = graph.NoLabel, graph.Unmarked
-		if s.Labels != nil && d.Split < len(s.Marks) {
-			labels[i], marks[i] = s.Labels[v-s.First], s.Marks[d.Split][v-s.First]
+		s, to := d.Shards[at], targets[i*words:][:words]
+		marks[i] = graph.Unmarked
+		if s.HasTargets() && d.Split < len(s.Marks) {
+			s.AppendTarget(to[:0], int(v-s.First))
+			marks[i] = s.Marks[d.Split][v-s.First]
+			continue
+		}
+		for c := range to {
+			to[c] = graph.NoLabel
 		}
 	}
 }
 
-// Learnt sets the labels of the training vertices from first on, and graph.NoLabel for all
-// others.
-func (d *Graph) Learnt(labels []int32, first uint32) {
-	marks := make([]graph.Mark, len(labels))
-	d.Known(labels, marks, int(first))
+// Learnt sets the words of the targets of the training vertices from first on, and
+// graph.NoLabel for all others.
+func (d *Graph) Learnt(targets []int32, first uint32) {
+	words := d.About.Words()
+	marks := make([]graph.Mark, len(targets)/words)
+	d.Known(targets, marks, int(first))
 	for i, mark := range marks {
-		if mark != graph.Train {
-			labels[i] = graph.NoLabel
+		for c := range words {
+			if mark != graph.Train {
+				targets[i*words+c] = graph.NoLabel
+			}
 		}
 	}
 }

@@ -94,11 +94,25 @@ type Eval struct {
 	Train   *float64 `json:"train,omitempty"`
 	Val     *float64 `json:"val,omitempty"`
 	Test    *float64 `json:"test,omitempty"`
+	// Metrics are those of a task without an accuracy, in place of Train, Val and Test.
+	Metrics *Metrics `json:"metrics,omitempty"`
 	// Score ranks epochs, the highest being best. Ties go to the lower Loss, which is
-	// that on validation. Both are meaningless without Val.
+	// that on validation. Both are meaningless unless validation vertices were scored.
 	Score float64 `json:"score"`
 	Loss  float64 `json:"loss"`
 	Bytes Bytes   `json:"bytes,omitzero"`
+}
+
+// Metrics are by name. Those of a part of the split without vertices are none.
+type Metrics struct {
+	Train map[string]float64 `json:"train,omitempty"`
+	Val   map[string]float64 `json:"val,omitempty"`
+	Test  map[string]float64 `json:"test,omitempty"`
+}
+
+// Ranks reports whether an evaluation can rank its epoch: it has scored validation vertices.
+func (e *Eval) Ranks() bool {
+	return e != nil && (e.Val != nil || e.Metrics != nil && len(e.Metrics.Val) > 0)
 }
 
 // A Layout is the layout of a pipeline and the seconds of an epoch. They are measured in
@@ -114,7 +128,7 @@ type Layout struct {
 // on validation vertices is never better.
 func (r Record) Better(best Record) bool {
 	switch {
-	case r.Eval == nil || r.Eval.Val == nil:
+	case !r.Eval.Ranks():
 		return false
 	case best.Eval == nil:
 		return true

@@ -6,6 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/task"
 )
 
 // BenchmarkEvaluation evaluates models on a graph of 100 thousand vertices, in memory that
@@ -24,7 +25,7 @@ func BenchmarkEvaluation(b *testing.B) {
 		if name == "gat" {
 			spec.Hidden = 8
 		}
-		m := setup{spec: spec, metric: Accuracy, dir: b.TempDir()}.alone(b, shards)
+		m := setup{spec: spec, metric: task.Accuracy, dir: b.TempDir()}.alone(b, shards)
 		whole := m.wholeBytes(m.all())
 		for _, c := range []struct {
 			name   string

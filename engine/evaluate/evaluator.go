@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -47,12 +49,12 @@ type Evaluator struct {
 	merger merger
 }
 
-// New returns an evaluator of models that are trained by a loss and compared by a metric.
-// Models are added to it; it forecasts its memory at once, and evaluates once it is open.
-func New(d *dataset.Graph, nodes Nodes, loss, metric string) *Evaluator {
-	e := &Evaluator{Inference: NewInference(d, nodes), scorer: newScorer(d.About.Classes, loss, metric)}
-	if metric == ROCAUC {
-		e.scorer.ranks = newRanks(d, &e.halo.nodes)
+// New returns an evaluator of models of a task. Models are added to it; it forecasts its memory
+// at once, and evaluates once it is open.
+func New(d *dataset.Graph, nodes Nodes, of task.Spec) *Evaluator {
+	e := &Evaluator{Inference: NewInference(d, nodes), scorer: newScorer(of)}
+	if of.Ranked() {
+		e.scorer.ranks = newRanks(d, &e.halo.nodes, task.Named(of.Kind), e.scorer.task.Words())
 		e.ranks = &e.scorer.ranks
 	}
 	return e
@@ -101,7 +103,13 @@ func (e *Evaluator) Evaluate(ctx context.Context, v *View, at Moment, fault func
 			return nil, err
 		}
 	}
-	r.Train, r.Val, r.Test = s.scores(graph.Train), s.scores(graph.Validation), s.scores(graph.Test)
+	var m epoch.Metrics
+	r.Train, m.Train = s.scores(graph.Train)
+	r.Val, m.Val = s.scores(graph.Validation)
+	r.Test, m.Test = s.scores(graph.Test)
+	if !s.accurate {
+		r.Metrics = &m
+	}
 	return r, nil
 }
 

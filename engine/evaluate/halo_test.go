@@ -15,6 +15,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/task"
 )
 
 // same compares the results of all nodes with each other and with those of one node.
@@ -64,7 +65,7 @@ func TestNodesEvaluateAsOne(t *testing.T) {
 		{"gcnii", "sharded", dense, 3}, {"jump", "replicated", dense, 3}, {"jump", "sharded", dense, 2}, {"mlp", "sharded", dense, 3},
 		{"gin", "sharded", chunks, 3}, {"resgcn", "sharded", dense, 2}, {"gatv2", "sharded", sparse, 3}, {"max", "sharded", dense, 2},
 	} {
-		of := setup{spec: specs[c.spec], metric: ROCAUC, topology: c.topology, dir: t.TempDir()}
+		of := setup{spec: specs[c.spec], metric: task.ROCAUC, topology: c.topology, dir: t.TempDir()}
 		one := of.alone(t, c.shards)
 		want, err := one.evaluate(t.Context())
 		if err != nil {
@@ -99,7 +100,7 @@ func TestNodesEvaluateAsOne(t *testing.T) {
 func TestNodesEvaluateAsOneInFloat64(t *testing.T) {
 	shards := enginetest.Tiny(t, 60, 6)
 	for name, spec := range evalSpecs() {
-		of := setup{spec: spec, metric: ROCAUC, topology: "sharded", wide: true, dir: t.TempDir()}
+		of := setup{spec: spec, metric: task.ROCAUC, topology: "sharded", wide: true, dir: t.TempDir()}
 		one := of.alone(t, shards)
 		want, err := one.evaluate(t.Context())
 		if err != nil {
@@ -124,7 +125,7 @@ func TestLargeRowsTravelInPieces(t *testing.T) {
 	defer func() { windowBytes, rankWindow = before, ranks }()
 	windowBytes, rankWindow = 1000, 64
 	shards := enginetest.Communities(t, 3000)
-	of := setup{spec: evalSpecs()["gcn"], metric: ROCAUC, dir: t.TempDir()}
+	of := setup{spec: evalSpecs()["gcn"], metric: task.ROCAUC, dir: t.TempDir()}
 	one := of.alone(t, shards)
 	want, err := one.evaluate(t.Context())
 	if err != nil {
@@ -164,7 +165,7 @@ func (a *asked) watch(m *mesh) {
 // exactly.
 func TestWhatAnEvaluationSends(t *testing.T) {
 	shards := enginetest.Communities(t, 3000)
-	of := setup{spec: evalSpecs()["gcn"], metric: Accuracy, topology: "replicated"}
+	of := setup{spec: evalSpecs()["gcn"], metric: task.Accuracy, topology: "replicated"}
 	m := newMesh(3, []int{0, 1, 2, 1, 0})
 	all := m.start(t, of, shards)
 	var a asked
@@ -221,7 +222,7 @@ func TestAPeerThatDoesNotAnswerItsRows(t *testing.T) {
 	for _, memory := range []uint64{1 << 40, 1} {
 		begun := func() (*mesh, []*member) {
 			m := newMesh(3, []int{0, 1, 2, 1, 0})
-			all := m.start(t, setup{spec: evalSpecs()["gcn"], metric: ROCAUC, dir: t.TempDir()}, shards)
+			all := m.start(t, setup{spec: evalSpecs()["gcn"], metric: task.ROCAUC, dir: t.TempDir()}, shards)
 			for _, tr := range all {
 				tr.Limit(memory)
 			}
@@ -289,7 +290,7 @@ func TestEvaluationsAllocateLittle(t *testing.T) {
 	for _, vertices := range []int{600, 6000} {
 		shards := enginetest.Communities(t, vertices)
 		m := newMesh(3, []int{0, 1, 2, 1, 0})
-		of := setup{spec: evalSpecs()["gcn"], metric: ROCAUC}
+		of := setup{spec: evalSpecs()["gcn"], metric: task.ROCAUC}
 		all := m.start(t, of, shards)
 		epoch := 0
 		start, done := make([]chan int, 3), make(chan error)
@@ -416,7 +417,7 @@ func TestTagsOfAnEvaluationAreDistinct(t *testing.T) {
 // BenchmarkSharedEvaluation evaluates Cora on nodes of one process, which take turns on its
 // cores, and on one node alone.
 func BenchmarkSharedEvaluation(b *testing.B) {
-	shards, of := enginetest.Cora(b), setup{spec: nn.Defaults("gcn"), metric: Accuracy, features: "row"}
+	shards, of := enginetest.Cora(b), setup{spec: nn.Defaults("gcn"), metric: task.Accuracy, features: "row"}
 	for _, nodes := range []int{1, 3} {
 		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
 			m := newMesh(nodes, []int{0, 1 % nodes, 2 % nodes, 0})
@@ -446,7 +447,7 @@ func TestDegreesOfOthersAreChecked(t *testing.T) {
 	shards := enginetest.Communities(t, 1500)
 	for _, wrong := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
 		m := newMesh(2, enginetest.Uneven(len(shards), 2))
-		all := m.start(t, setup{spec: evalSpecs()["gcn"], metric: Accuracy, topology: "sharded"}, shards)
+		all := m.start(t, setup{spec: evalSpecs()["gcn"], metric: task.Accuracy, topology: "sharded"}, shards)
 		for _, of := range all[1].weaver.inverse {
 			for i := range of {
 				of[i] = wrong

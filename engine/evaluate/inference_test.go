@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -18,7 +19,7 @@ import (
 // is a share of what the whole takes at once.
 func outputs(t *testing.T, shards []*graph.Shard, spec nn.Spec, stages int, share float64, dir string) (all []float32, parts int) {
 	t.Helper()
-	m := setup{spec: spec, metric: Accuracy, dir: dir}.alone(t, shards)
+	m := setup{spec: spec, metric: task.Accuracy, dir: dir}.alone(t, shards)
 	i, device := m.Inference, m.device
 	i.Limit(uint64(float64(i.wholeBytes(stages)) * share))
 	next := 0
@@ -88,7 +89,7 @@ func TestInferenceInPartsIsTheWhole(t *testing.T) {
 
 func TestInferenceEndsWithItsContext(t *testing.T) {
 	shards := enginetest.Communities(t, 7*chunkRows/2)
-	tr := setup{spec: nn.Defaults("gcn"), metric: Accuracy, dir: t.TempDir()}.alone(t, shards)
+	tr := setup{spec: nn.Defaults("gcn"), metric: task.Accuracy, dir: t.TempDir()}.alone(t, shards)
 	for _, memory := range []uint64{1 << 40, 1} {
 		tr.Limit(memory)
 		ctx, end := context.WithCancelCause(t.Context())
@@ -111,7 +112,7 @@ func TestInferenceEndsWithItsContext(t *testing.T) {
 
 func TestAFolderThatCannotBeWrittenIsAnError(t *testing.T) {
 	shards := enginetest.Communities(t, 3000)
-	tr := setup{spec: nn.Defaults("gcn"), metric: Accuracy, dir: "/nowhere/at/all"}.alone(t, shards)
+	tr := setup{spec: nn.Defaults("gcn"), metric: task.Accuracy, dir: "/nowhere/at/all"}.alone(t, shards)
 	tr.Limit(1)
 	if _, err := tr.evaluate(t.Context()); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)

@@ -43,7 +43,7 @@ func (e *Evaluator) merge(ctx context.Context, r *Result) error {
 }
 
 // message appends the scores of this node for the others: the seconds it took, what it
-// requested, the counts of each mark, the losses of its shards, in their order, and the
+// requested, the meters of each mark, the losses of its shards, in their order, and the
 // pairs of the classes that it has compared.
 func (s *scorer) message(to []byte, nodes *Nodes, seconds float64, sent peer.Counts) []byte {
 	number := func(x float64) { to = binary.LittleEndian.AppendUint64(to, math.Float64bits(x)) }
@@ -52,8 +52,9 @@ func (s *scorer) message(to []byte, nodes *Nodes, seconds float64, sent peer.Cou
 		to = binary.LittleEndian.AppendUint64(to, sent.Bytes[k])
 		to = binary.LittleEndian.AppendUint64(to, sent.Requests[k])
 	}
+	own := s.shardsOf(nodes, nodes.Work.Self)
 	for mark := graph.Train; mark <= graph.Test; mark++ {
-		to = s.of[mark].Export(to)
+		to = s.of[mark].Export(to, own)
 	}
 	for shard := range s.losses {
 		if nodes.owns(shard) {
@@ -67,14 +68,9 @@ func (s *scorer) message(to []byte, nodes *Nodes, seconds float64, sent peer.Cou
 
 // messageBytes is the length of a node's message.
 func (s *scorer) messageBytes(nodes *Nodes, node int) int {
-	n := 8 + 16*int(peer.Kinds)
+	n, shards := 8+16*int(peer.Kinds), len(s.shardsOf(nodes, node))
 	for mark := graph.Train; mark <= graph.Test; mark++ {
-		n += s.of[mark].Exported()
-	}
-	for _, owner := range nodes.Layout.Owners {
-		if owner == node {
-			n += 8 * int(graph.Test-graph.Train+1)
-		}
+		n += s.of[mark].Exported(shards) + 8*shards
 	}
 	return n + s.ranks.appended(node)
 }
@@ -103,18 +99,17 @@ func (s *scorer) absorb(r *Result, nodes *Nodes, d *dataset.Graph, node int, fro
 	if node == nodes.Work.Self {
 		return nil
 	}
+	shards := s.shardsOf(nodes, node)
 	for mark := graph.Train; mark <= graph.Test; mark++ {
-		counts := s.of[mark]
-		if err := counts.Merge(from[:counts.Exported()], int(d.About.Vertices)); err != nil {
+		n := s.of[mark].Exported(len(shards))
+		if err := s.of[mark].Merge(from[:n], shards, int(d.About.Vertices)); err != nil {
 			return err
 		}
-		from = from[counts.Exported():]
+		from = from[n:]
 	}
-	for shard, owner := range nodes.Layout.Owners {
-		if owner == node {
-			for mark := graph.Train; mark <= graph.Test; mark++ {
-				s.losses[shard][mark] = math.Float64frombits(next())
-			}
+	for _, shard := range shards {
+		for mark := graph.Train; mark <= graph.Test; mark++ {
+			s.losses[shard][mark] = math.Float64frombits(next())
 		}
 	}
 	return s.ranks.absorb(node, from)

@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/task"
 )
 
 // hard are losses of shards whose sum depends on the order.
@@ -24,7 +25,7 @@ type part struct {
 }
 
 func newPart(self int) *part {
-	p := &part{scorer: newScorer(2, Softmax, Accuracy), data: &dataset.Graph{About: dataset.About{Vertices: 30}}}
+	p := &part{scorer: newScorer(task.Spec{Loss: task.Softmax, Metric: task.Accuracy, Width: 2}), data: &dataset.Graph{About: dataset.About{Vertices: 30}}}
 	p.nodes = Nodes{
 		Work:   peer.Work{Nodes: []string{"a", "b"}, Self: self},
 		Layout: peer.Layout{Nodes: 2, Owners: []int{1, 0, 1}, Firsts: []uint32{0, 10, 20, 30}},
@@ -33,7 +34,7 @@ func newPart(self int) *part {
 	for mark := graph.Train; mark <= graph.Test; mark++ {
 		for shard, owner := range p.nodes.Layout.Owners {
 			if owner == self {
-				p.of[mark].Add([]float32{float32(shard), 1}, int32(shard%2))
+				p.of[mark].Add(shard, []float32{float32(shard), 1}, []int32{int32(shard % 2)})
 				p.losses[shard][mark] = hard[shard]
 			}
 		}
@@ -62,7 +63,9 @@ func TestScoresMergeInTheOrderOfShards(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		e.Train, e.Val, e.Test = tr.scores(graph.Train), tr.scores(graph.Validation), tr.scores(graph.Test)
+		e.Train, _ = tr.scores(graph.Train)
+		e.Val, _ = tr.scores(graph.Validation)
+		e.Test, _ = tr.scores(graph.Test)
 		loss := (hard[0] + hard[1] + hard[2]) / 3
 		if e.Seconds != 5 || e.Sent.Bytes[peer.Activation] != 200 || e.Sent.Requests[peer.Activation] != 6 {
 			t.Errorf("merged is %+v", e)
@@ -116,7 +119,7 @@ func FuzzScores(f *testing.F) {
 		if err := tr.absorb(e, 1, b); err != nil {
 			return
 		}
-		if s := tr.scores(graph.Test); s.Count > 31 || s.Accuracy > 1 || s.Accuracy < 0 || math.IsNaN(e.Seconds) || math.IsInf(e.Seconds, 0) {
+		if s, _ := tr.scores(graph.Test); s.Count > 31 || s.Accuracy > 1 || s.Accuracy < 0 || math.IsNaN(e.Seconds) || math.IsInf(e.Seconds, 0) {
 			t.Errorf("%x gives %+v, %+v", b, s, e)
 		}
 	})
@@ -125,16 +128,21 @@ func FuzzScores(f *testing.F) {
 // What another node says that it ranks is no more than there is, and the pairs that it has
 // compared are numbers.
 func FuzzRanked(f *testing.F) {
-	f.Add(make([]byte, 16))
-	f.Add(slices.Repeat([]byte{7, 0, 0, 0}, 4))
-	f.Add(slices.Repeat([]byte{0xff}, 16))
-	f.Fuzz(func(t *testing.T, b []byte) {
+	for _, exclusive := range []bool{true, false} {
+		f.Add(make([]byte, 16), exclusive)
+		f.Add(slices.Repeat([]byte{7, 0, 0, 0}, 8), exclusive)
+		f.Add(slices.Repeat([]byte{0xff}, 32), exclusive)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, exclusive bool) {
 		const classes, vertices = 2, 30
-		r := newRanks(&dataset.Graph{About: dataset.About{Classes: classes}}, &newPart(0).nodes)
+		r := newRanks(&dataset.Graph{About: dataset.About{Classes: classes}}, &newPart(0).nodes, task.Named(""), 1)
+		r.exclusive = exclusive
 		if err := r.count(1, b, vertices); err == nil {
 			for _, k := range r.of {
-				if n := k.rows(1); n > vertices || k.labelled[1][0] < 0 || k.labelled[1][1] < 0 {
-					t.Errorf("%x: %v of %d vertices", b, k.labelled[1], vertices)
+				for _, of := range k.counts[1] {
+					if of[0] < 0 || of[1] < 0 || of[0]+of[1] > vertices {
+						t.Errorf("%x: %v of %d vertices", b, k.counts[1], vertices)
+					}
 				}
 			}
 		}
@@ -143,9 +151,9 @@ func FuzzRanked(f *testing.F) {
 		}
 		if err := r.absorb(1, b); err == nil {
 			for _, k := range r.of {
-				for c, n := range k.pairs {
-					if !(n >= 0 && n <= math.MaxFloat64) {
-						t.Errorf("%x: class %d has %g pairs", b, c, n)
+				for c, of := range k.ranks {
+					if !(of.Pairs >= 0 && of.Pairs <= math.MaxFloat64 && of.Precisions >= 0 && of.Precisions < 1<<32) {
+						t.Errorf("%x: class %d has the ranks %+v", b, c, of)
 					}
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/replica"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
@@ -81,7 +82,7 @@ func (s setup) open(t testing.TB, d *dataset.Graph, nodes Nodes) (*member, error
 	}
 	weights := arenas[1].Alloc(device.Type(), 1, model.Size())
 	device.Write(weights, initial)
-	m := &member{Evaluator: New(d, nodes, Softmax, s.metric)}
+	m := &member{Evaluator: New(d, nodes, task.Spec{Loss: task.Softmax, Metric: s.metric, Width: d.About.Classes})}
 	m.view = m.Add(model, weights)
 	t.Cleanup(m.Close)
 	return m, m.Open(device, arenas[0], Options{Memory: plenty, Dir: s.dir, Threads: 1})

@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -52,7 +53,7 @@ func TestForecastsKeepNoEdges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := New(d, Nodes{}, Softmax, Accuracy)
+	e := New(d, Nodes{}, task.Spec{Loss: task.Softmax, Metric: task.Accuracy, Width: d.About.Classes})
 	e.Add(model, tensor.Matrix{})
 	least := e.Least()
 	before := weak.Make(d.Topology)

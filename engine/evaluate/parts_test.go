@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -59,7 +60,7 @@ func TestLeastMemoryOfAnyDegrees(t *testing.T) {
 		if name == "mlp" {
 			continue
 		}
-		of := setup{spec: spec, metric: ROCAUC, dir: t.TempDir()}
+		of := setup{spec: spec, metric: task.ROCAUC, dir: t.TempDir()}
 		ring, star, large := of.alone(t, few), of.alone(t, many), of.alone(t, more)
 		// The entries of a part are in memory as long as they are few.
 		if ring.Least()+leastEntries*8 < star.Least() || large.Least() > ring.Least()+200<<10 || ring.Least() > 12<<20 {
@@ -97,7 +98,7 @@ func TestWovenBlocks(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, of := range [][]*graph.Shard{shards, weighted} {
-		m := setup{spec: evalSpecs()["gcn"], metric: Accuracy}.alone(t, of)
+		m := setup{spec: evalSpecs()["gcn"], metric: task.Accuracy}.alone(t, of)
 		for _, form := range []sample.Form{
 			{}, {SelfLoops: true}, {Weighting: sample.Sums}, {SelfLoops: true, Weighting: sample.Sums}, {Weighting: sample.Symmetric}, {SelfLoops: true, Weighting: sample.Symmetric},
 		} {
@@ -155,7 +156,7 @@ func TestPartsOfEachSize(t *testing.T) {
 	shards := enginetest.Communities(t, 5*mostChunks*chunkRows)
 	spec := nn.Defaults("gcn")
 	spec.Layers, spec.Hidden = 2, 64
-	m := setup{spec: spec, metric: ROCAUC, dir: t.TempDir()}.alone(t, shards)
+	m := setup{spec: spec, metric: task.ROCAUC, dir: t.TempDir()}.alone(t, shards)
 	want, err := m.evaluate(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +198,7 @@ func TestARunThatIsTheOnlyOne(t *testing.T) {
 	before := mostOnce
 	defer func() { mostOnce = before }()
 	shards := enginetest.Communities(t, 2*mostChunks*chunkRows)
-	m := setup{spec: evalSpecs()["gcn"], metric: Accuracy, dir: t.TempDir()}.alone(t, shards)
+	m := setup{spec: evalSpecs()["gcn"], metric: task.Accuracy, dir: t.TempDir()}.alone(t, shards)
 	want, err := m.evaluate(t.Context())
 	if err != nil || !m.planned.whole {
 		t.Fatalf("%+v, %v", m.planned, err)
@@ -215,7 +216,7 @@ func TestARunThatIsTheOnlyOne(t *testing.T) {
 		t.Errorf("%+v and not %+v", got, want)
 	}
 	for name, spec := range evalSpecs() {
-		of := setup{spec: spec, metric: Accuracy, dir: t.TempDir()}
+		of := setup{spec: spec, metric: task.Accuracy, dir: t.TempDir()}
 		want, err := of.alone(t, shards).evaluate(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -242,7 +243,7 @@ func TestPartsThatAreBrought(t *testing.T) {
 		if name == "mlp" {
 			continue
 		}
-		m := setup{spec: spec, metric: Accuracy, dir: t.TempDir()}.alone(t, shards)
+		m := setup{spec: spec, metric: task.Accuracy, dir: t.TempDir()}.alone(t, shards)
 		want, err := m.evaluate(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -265,7 +266,7 @@ func TestPartsThatAreBrought(t *testing.T) {
 // error with a sentence.
 func TestADiskThatIsTooSmall(t *testing.T) {
 	shards := enginetest.Communities(t, 3000)
-	m := setup{spec: evalSpecs()["gcn"], metric: Accuracy, dir: t.TempDir()}.alone(t, shards)
+	m := setup{spec: evalSpecs()["gcn"], metric: task.Accuracy, dir: t.TempDir()}.alone(t, shards)
 	m.Limit(m.Least())
 	needs := m.Disk(m.Least())
 	m.folder.free = func(string) (uint64, bool, error) { return needs - 1, false, nil }

@@ -6,34 +6,41 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/metric"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
-// The area under the ROC curve is of all vertices of a mark together. Each node sorts the
-// logits of its own, class by class. Each class is compared by one node, which takes the
-// sorted logits of all others as it merges them, so that none has all at once.
+// The area under the ROC curve and the average precision are of all vertices of a mark
+// together. Each node sorts the logits of its own, class by class. Each class is compared by
+// one node, which takes the sorted logits of all others as it merges them, so that none has all
+// at once.
 
-// ranks are the marks whose vertices are ranked: none, unless the metric is the area.
+// ranks are the marks whose vertices are ranked: none, unless a metric ranks them.
 type ranks struct {
 	of      []*rank
 	classes int
 	nodes   *Nodes
-	known   bool // what others rank
+	// exclusive means that who belongs to a class belongs to no other. Nodes exchange less
+	// then, and know of no precision.
+	exclusive bool
+	known     bool // what others rank
 }
 
 // A rank is the vertices of a mark that are ranked.
 type rank struct {
 	*metric.Ranking
-	mark     graph.Mark
-	what     int     // kind of parcel
-	labelled [][]int // of each node: how many vertices have each class
-	pairs    []float64
+	mark   graph.Mark
+	what   int              // kind of parcel
+	counts [][]metric.Sides // of each node, by class
+	all    []metric.Sides   // of all nodes
+	ranks  []metric.Ranks   // by class
 
 	memory     memoryStore
 	file       *file // where memory is too small
@@ -56,25 +63,32 @@ func (m memoryStore) Write(b []byte, at int64) error {
 func (m memoryStore) Bytes() []byte { return m }
 
 // newRanks finds the vertices here that are ranked.
-func newRanks(d *dataset.Graph, nodes *Nodes) ranks {
-	r := ranks{classes: d.About.Classes, nodes: nodes}
+func newRanks(d *dataset.Graph, nodes *Nodes, kind *task.Kind, words int) ranks {
+	r := ranks{classes: d.About.Classes, nodes: nodes, exclusive: kind.Exclusive}
+	var target []int32
 	for _, k := range []*rank{{mark: graph.Validation, what: valLogits}, {mark: graph.Test, what: testLogits}} {
-		labelled := make([]int, r.classes)
+		own := make([]metric.Sides, r.classes)
 		for i, s := range d.Shards {
-			if s.Labels == nil || d.Split >= len(s.Marks) || !nodes.owns(i) {
+			if !s.HasTargets() || d.Split >= len(s.Marks) || !nodes.owns(i) {
 				continue
 			}
-			for row, label := range s.Labels {
-				if label >= 0 && s.Marks[d.Split][row] == k.mark {
-					labelled[label]++
+			for row, mark := range s.Marks[d.Split] {
+				if mark != k.mark {
+					continue
+				}
+				target = s.AppendTarget(target[:0], row)
+				for c := range own {
+					if side := kind.Ranks(target, c); side >= 0 {
+						own[c][side]++
+					}
 				}
 			}
 		}
-		k.Ranking, k.pairs = metric.NewRanking(labelled), make([]float64, r.classes)
+		k.Ranking, k.ranks = metric.NewRanking(own, words, kind.Ranks), make([]metric.Ranks, r.classes)
 		for range max(1, len(nodes.Work.Nodes)) {
-			k.labelled, k.readers = append(k.labelled, make([]int, r.classes)), append(k.readers, new(reader))
+			k.counts, k.readers = append(k.counts, make([]metric.Sides, r.classes)), append(k.readers, new(reader))
 		}
-		k.labelled[nodes.Work.Self] = labelled
+		k.counts[nodes.Work.Self] = own
 		r.of = append(r.of, k)
 	}
 	return r
@@ -95,10 +109,10 @@ func (r *ranks) bytes(inFile bool) (memory, disk uint64) {
 	return memory, disk
 }
 
-// rows counts the vertices of a node that are ranked.
-func (k *rank) rows(node int) (n int) {
-	for _, labelled := range k.labelled[node] {
-		n += labelled
+// keys counts the keys of a node in the classes from first to end (exclusive).
+func (k *rank) keys(node, first, end int) (n int) {
+	for _, of := range k.counts[node][first:end] {
+		n += of[metric.Without] + of[metric.With]
 	}
 	return n
 }
@@ -119,24 +133,38 @@ func (r *ranks) begin(inFile bool, dir string) (err error) {
 	return nil
 }
 
-// add adds the logits of a chunk's vertices that have a mark and a label.
-func (r *ranks) add(mark graph.Mark, logits []float32, labels []int32) error {
+// add adds the logits of a chunk's vertices that have a mark and a target.
+func (r *ranks) add(mark graph.Mark, logits []float32, targets []int32) error {
 	for _, k := range r.of {
 		if k.mark == mark {
-			return k.Add(logits, labels)
+			return k.Add(logits, targets)
 		}
 	}
 	return nil
 }
 
-// pairs returns those of a mark; nil: its vertices are not ranked.
-func (r *ranks) pairs(mark graph.Mark) []float64 {
+// values adds the metrics of a mark to others.
+func (r *ranks) values(mark graph.Mark, to map[string]float64) {
 	for _, k := range r.of {
-		if k.mark == mark {
-			return k.pairs
+		if k.mark != mark {
+			continue
+		}
+		k.all = slices.Grow(k.all[:0], r.classes)[:r.classes]
+		all := k.all
+		clear(all)
+		for _, counts := range k.counts {
+			for c, of := range counts {
+				all[c][metric.Without] += of[metric.Without]
+				all[c][metric.With] += of[metric.With]
+			}
+		}
+		if area, ok := metric.Area(k.ranks, all); ok {
+			to[task.ROCAUC] = area
+		}
+		if precision, ok := metric.Precision(k.ranks, all); ok && !r.exclusive {
+			to[task.AveragePrecision] = precision
 		}
 	}
-	return nil
 }
 
 // classesOf returns the classes that a node compares, from the first to the last
@@ -201,8 +229,11 @@ func (r *ranks) meet(ctx context.Context, h *halo) error {
 	}
 	var mine []byte
 	for _, k := range r.of {
-		for _, n := range k.Labelled() {
-			mine = binary.LittleEndian.AppendUint32(mine, uint32(n))
+		for _, of := range k.Counts() {
+			mine = binary.LittleEndian.AppendUint32(mine, uint32(of[metric.With]))
+			if !r.exclusive {
+				mine = binary.LittleEndian.AppendUint32(mine, uint32(of[metric.Without]))
+			}
 		}
 	}
 	tag := exchange.Tag{Epoch: h.parcels.epoch, Step: h.parcels.step, Index: rankMessage}
@@ -219,20 +250,41 @@ func (r *ranks) meet(ctx context.Context, h *halo) error {
 	return nil
 }
 
+// numbers is how many numbers of a class a node says before and after it is compared: of an
+// exclusive one, how many vertices have it, and the pairs.
+func (r *ranks) numbers() int {
+	if r.exclusive {
+		return 1
+	}
+	return 2
+}
+
 // count reads how many vertices a node ranks, of so many in all.
 func (r *ranks) count(node int, message []byte, vertices uint32) error {
-	if want := 4 * len(r.of) * r.classes; len(message) != want {
+	if want := 4 * len(r.of) * r.classes * r.numbers(); len(message) != want {
 		return fmt.Errorf("its message has %d bytes in place of %d", len(message), want)
 	}
+	next := func() int {
+		n := binary.LittleEndian.Uint32(message)
+		message = message[4:]
+		return int(n)
+	}
 	for _, k := range r.of {
-		sum := uint64(0)
-		for c := range k.labelled[node] {
-			n := binary.LittleEndian.Uint32(message)
-			k.labelled[node][c], message = int(n), message[4:]
-			sum += uint64(n)
+		rows := 0 // of an exclusive ranking
+		for c := range k.counts[node] {
+			with, without := next(), 0
+			if rows += with; !r.exclusive {
+				without = next()
+			}
+			if most := int(vertices); with+without > most || r.exclusive && rows > most {
+				return fmt.Errorf("%d of %d vertices", max(rows, with+without), vertices)
+			}
+			k.counts[node][c] = metric.Sides{metric.Without: without, metric.With: with}
 		}
-		if sum > uint64(vertices) {
-			return fmt.Errorf("%d of %d vertices", sum, vertices)
+		for c := range k.counts[node] {
+			if of := &k.counts[node][c]; r.exclusive {
+				of[metric.Without] = rows - of[metric.With]
+			}
 		}
 	}
 	return nil
@@ -249,7 +301,7 @@ func (r *ranks) compare(k *rank, h *halo) error {
 	first, end := r.classesOf(self)
 	for node, t := range h.parcels.takers {
 		if node != self {
-			k.readers[node].begin(t, k.parcel(h, self), 4*k.rows(node)*(end-first))
+			k.readers[node].begin(t, k.parcel(h, self), 4*k.keys(node, first, end))
 		}
 	}
 	if !h.nodes.alone() {
@@ -260,21 +312,22 @@ func (r *ranks) compare(k *rank, h *halo) error {
 	own := plain.Numbers[uint32](k.Keys(first, end))
 	for c := first; c < end; c++ {
 		k.streams[0], k.streams[1] = k.streams[0][:0], k.streams[1][:0]
+		all := metric.Sides{}
 		for node := range k.readers {
-			rows := k.rows(node)
-			at := (c - first) * rows
-			bounds := [3]int{at, at + rows - k.labelled[node][c], at + rows}
-			for has := range 2 {
+			at, of := k.keys(node, first, c), k.counts[node][c]
+			bounds := [3]int{at, at + of[metric.Without], at + of[metric.Without] + of[metric.With]}
+			for side := range 2 {
+				all[side] += of[side]
 				if node == self {
-					k.own[has].rest = own[bounds[has]:bounds[has+1]]
-					k.streams[has] = append(k.streams[has], &k.own[has])
+					k.own[side].rest = own[bounds[side]:bounds[side+1]]
+					k.streams[side] = append(k.streams[side], &k.own[side])
 				} else {
-					k.streams[has] = append(k.streams[has], k.readers[node].stream(has, bounds[has], bounds[has+1]))
+					k.streams[side] = append(k.streams[side], k.readers[node].stream(side, bounds[side], bounds[side+1]))
 				}
 			}
 		}
 		var err error
-		if k.pairs[c], err = k.comparison.Pairs(k.streams[0], k.streams[1]); err != nil {
+		if k.ranks[c], err = k.comparison.Compare(k.streams[metric.Without], k.streams[metric.With], all); err != nil {
 			return fmt.Errorf("rank the vertices of class %d: %w", c, err)
 		}
 	}
@@ -290,12 +343,15 @@ func (k *keys) Next() (some []uint32, err error) {
 	return some, nil
 }
 
-// append appends the pairs of the classes that this node compares to a message.
+// append appends the ranks of the classes that this node compares to a message.
 func (r *ranks) append(to []byte) []byte {
 	for _, k := range r.of {
 		first, end := r.classesOf(r.nodes.Work.Self)
-		for _, n := range k.pairs[first:end] {
-			to = binary.LittleEndian.AppendUint64(to, math.Float64bits(n))
+		for _, of := range k.ranks[first:end] {
+			to = binary.LittleEndian.AppendUint64(to, math.Float64bits(of.Pairs))
+			if !r.exclusive {
+				to = binary.LittleEndian.AppendUint64(to, math.Float64bits(of.Precisions))
+			}
 		}
 	}
 	return to
@@ -304,19 +360,30 @@ func (r *ranks) append(to []byte) []byte {
 // appended is how many bytes a node appends.
 func (r *ranks) appended(node int) int {
 	first, end := r.classesOf(node)
-	return 8 * len(r.of) * (end - first)
+	return 8 * len(r.of) * (end - first) * r.numbers()
 }
 
 // absorb reads what a node has appended.
 func (r *ranks) absorb(node int, from []byte) error {
+	next := func() float64 {
+		n := math.Float64frombits(binary.LittleEndian.Uint64(from))
+		from = from[8:]
+		return n
+	}
 	for _, k := range r.of {
 		first, end := r.classesOf(node)
 		for c := first; c < end; c++ {
-			n := math.Float64frombits(binary.LittleEndian.Uint64(from))
-			if !(n >= 0 && n <= math.MaxFloat64) {
-				return fmt.Errorf("class %d has the larger logit in %g pairs", c, n)
+			of := metric.Ranks{Pairs: next()}
+			if !r.exclusive {
+				of.Precisions = next()
 			}
-			k.pairs[c], from = n, from[8:]
+			if !(of.Pairs >= 0 && of.Pairs <= math.MaxFloat64) {
+				return fmt.Errorf("class %d has the larger logit in %g pairs", c, of.Pairs)
+			}
+			if !(of.Precisions >= 0 && of.Precisions <= math.MaxUint32) {
+				return fmt.Errorf("class %d has precisions of %g in all", c, of.Precisions)
+			}
+			k.ranks[c] = of
 		}
 	}
 	return nil

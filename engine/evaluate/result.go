@@ -3,16 +3,7 @@ package evaluate
 import (
 	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/peer"
-)
-
-// The losses and metrics, as recipes name them.
-const (
-	Softmax = "softmax"
-	BCE     = "bce"
-
-	Accuracy = "accuracy"
-	MacroF1  = "macro_f1"
-	ROCAUC   = "roc_auc"
+	"github.com/hopmesh/hopmesh/engine/task"
 )
 
 // A Result is an exact evaluation of one model: scores of every part of the split, with
@@ -24,6 +15,8 @@ type Result struct {
 	Train Scores      `json:"train"`
 	Val   Scores      `json:"val"`
 	Test  Scores      `json:"test"`
+	// Metrics are those of a task without an accuracy; nil: the scores have them all.
+	Metrics *epoch.Metrics `json:"metrics,omitempty"`
 }
 
 // Scores are those of one part of the split. If it has no vertices, all are 0.
@@ -35,28 +28,38 @@ type Scores struct {
 	AUC      float64 `json:"roc_auc"` // one against the rest, mean over classes; 0 unless it is the recipe's metric
 }
 
-// share returns the accuracy, nil if there are no vertices.
-func (s *Scores) share() *float64 {
-	if s.Count == 0 {
+// share returns the accuracy, nil if there are no vertices or the task has none.
+func (r *Result) share(s *Scores) *float64 {
+	if s.Count == 0 || r.Metrics != nil {
 		return nil
 	}
 	return new(s.Accuracy)
 }
 
-// of returns the score that a metric names.
-func (s *Scores) of(metric string) float64 {
-	switch metric {
-	case MacroF1:
-		return s.MacroF1
-	case ROCAUC:
-		return s.AUC
+// score returns the score on validation that a metric names: the higher, the better. A metric
+// that the vertices do not define is 0.
+func (r *Result) score(metric string) float64 {
+	if r.Metrics != nil {
+		if task.MetricNamed(metric).Lower {
+			return -r.Metrics.Val[metric]
+		}
+		return r.Metrics.Val[metric]
 	}
-	return s.Accuracy
+	switch metric {
+	case task.MacroF1:
+		return r.Val.MacroF1
+	case task.ROCAUC:
+		return r.Val.AUC
+	}
+	return r.Val.Accuracy
 }
 
 // Record returns what an epoch's record has of the result. The metric ranks epochs.
 func (r *Result) Record(metric string) *epoch.Eval {
-	e := &epoch.Eval{Seconds: r.Seconds, Train: r.Train.share(), Val: r.Val.share(), Test: r.Test.share(), Score: r.Val.of(metric), Loss: r.Val.Loss}
+	e := &epoch.Eval{
+		Seconds: r.Seconds, Train: r.share(&r.Train), Val: r.share(&r.Val), Test: r.share(&r.Test),
+		Score: r.score(metric), Loss: r.Val.Loss, Metrics: r.Metrics,
+	}
 	_, e.Bytes = r.Sent.Record()
 	return e
 }

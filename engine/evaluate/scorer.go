@@ -6,43 +6,38 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/metric"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Loss returns the sum of the losses of rows of logits and sets dz, unless it is empty, to
-// the gradient of that sum times scale.
-func Loss(device tensor.Device, loss string, dz, z tensor.Matrix, labels []int32, scale float64) (sum float64) {
-	if loss == BCE {
-		sum, _ = device.BinaryCrossEntropy(dz, z, labels, scale)
-	} else {
-		sum, _ = device.CrossEntropy(dz, z, labels, scale)
-	}
-	return sum
-}
-
-// A scorer compares logits with labels, each part of the split by itself.
+// A scorer compares a model's outputs with targets, each part of the split by itself.
 type scorer struct {
-	loss, metric string
+	task     task.Task
+	accurate bool // scores have an accuracy
+	// probable means that logits become logarithms of probabilities before they are ranked.
+	probable bool
 
-	of     [graph.Test + 1]*metric.Scorer // by mark
+	of     [graph.Test + 1]task.Meter // by mark
 	ranks  ranks
 	losses [][graph.Test + 1]float64 // of each shard, added up in this order whichever node scored it
 
-	logits []float32 // of a chunk
-	labels []int32
-	marks  []graph.Mark
-	masked []int32 // labels of one mark
+	logits  []float32 // of a chunk
+	targets []int32
+	marks   []graph.Mark
+	masked  []int32 // targets of one mark
+	values  map[string]float64
+	shards  [][]int // of each node
 }
 
-func newScorer(classes int, loss, by string) scorer {
+func newScorer(of task.Spec) scorer {
+	t := task.New(of)
 	s := scorer{
-		loss: loss, metric: by,
-		logits: make([]float32, chunkRows*classes), labels: make([]int32, chunkRows),
-		marks: make([]graph.Mark, chunkRows), masked: make([]int32, chunkRows),
+		task: t, accurate: task.Named(of.Kind).Accuracy, probable: of.Ranked() && of.Loss == task.Softmax,
+		logits: make([]float32, chunkRows*of.Width), targets: make([]int32, chunkRows*t.Words()),
+		marks: make([]graph.Mark, chunkRows), masked: make([]int32, chunkRows*t.Words()), values: map[string]float64{},
 	}
 	for mark := graph.Train; mark <= graph.Test; mark++ {
-		s.of[mark] = metric.New(classes)
+		s.of[mark] = t.Meter()
 	}
 	return s
 }
@@ -53,36 +48,39 @@ func (s *scorer) begin(shards int) {
 		s.losses = make([][graph.Test + 1]float64, shards)
 	}
 	clear(s.losses)
-	for _, counts := range s.of[graph.Train:] {
-		counts.Reset()
+	for _, meter := range s.of[graph.Train:] {
+		meter.Reset(shards)
 	}
 }
 
 // chunk adds the logits of one chunk of a shard, whose first vertex is given.
 func (s *scorer) chunk(device tensor.Device, d *dataset.Graph, shard, first int, z tensor.Matrix) error {
-	labels, marks, masked := s.labels[:z.Rows], s.marks[:z.Rows], s.masked[:z.Rows]
-	d.Known(labels, marks, first)
+	words := s.task.Words()
+	targets, marks, masked := s.targets[:z.Rows*words], s.marks[:z.Rows], s.masked[:z.Rows*words]
+	d.Known(targets, marks, first)
 	logits := s.logits[:z.Rows*z.Cols]
 	device.Read32(logits, z)
-	if s.loss == Softmax && s.metric == ROCAUC {
-		for row := range labels {
+	if s.probable {
+		for row := range marks {
 			logSoftmax(logits[row*z.Cols:][:z.Cols])
 		}
 	}
 	for mark := graph.Train; mark <= graph.Test; mark++ {
 		n := 0
-		for i, label := range labels {
+		for i := range masked {
 			masked[i] = graph.NoLabel
-			if marks[i] == mark && label >= 0 {
-				masked[i] = label
-				s.of[mark].Add(logits[i*z.Cols:][:z.Cols], label)
+		}
+		for i := range marks {
+			if target := targets[i*words:][:words]; marks[i] == mark && task.Has(target) {
+				copy(masked[i*words:], target)
+				s.of[mark].Add(shard, logits[i*z.Cols:][:z.Cols], target)
 				n++
 			}
 		}
 		if n == 0 {
 			continue
 		}
-		s.losses[shard][mark] += Loss(device, s.loss, tensor.Matrix{}, z, masked, 1)
+		s.losses[shard][mark] += s.task.Loss(device, tensor.Matrix{}, z, masked, 1)
 		if err := s.ranks.add(mark, logits, masked); err != nil {
 			return err
 		}
@@ -103,19 +101,40 @@ func logSoftmax(row []float32) {
 	}
 }
 
-// scores returns the scores of a mark once all of its vertices have been added.
-func (s *scorer) scores(mark graph.Mark) Scores {
-	counts := s.of[mark].Scores()
-	if counts.Count == 0 {
-		return Scores{}
+// shardsOf returns the shards that a node evaluates.
+func (s *scorer) shardsOf(nodes *Nodes, node int) []int {
+	for len(s.shards) <= node {
+		var of []int
+		for shard, owner := range nodes.Layout.Owners {
+			if owner == len(s.shards) {
+				of = append(of, shard)
+			}
+		}
+		s.shards = append(s.shards, of)
+	}
+	return s.shards[node]
+}
+
+// scores returns the scores of a mark once all of its vertices have been added, and its
+// metrics, which are nil where scores say all.
+func (s *scorer) scores(mark graph.Mark) (Scores, map[string]float64) {
+	count := s.of[mark].Count()
+	if count == 0 {
+		return Scores{}, nil
 	}
 	loss := 0.0
 	for shard := range s.losses {
 		loss += s.losses[shard][mark]
 	}
-	scores := Scores{Count: counts.Count, Loss: loss / float64(counts.Count), Accuracy: counts.Accuracy, MacroF1: counts.MacroF1}
-	if pairs := s.ranks.pairs(mark); pairs != nil {
-		scores.AUC = s.of[mark].Area(pairs)
+	scores, values := Scores{Count: count, Loss: loss / float64(count)}, s.values
+	if clear(values); !s.accurate {
+		values = map[string]float64{} // results keep it
 	}
-	return scores
+	s.of[mark].Values(values)
+	s.ranks.values(mark, values)
+	if !s.accurate {
+		return scores, values
+	}
+	scores.Accuracy, scores.MacroF1, scores.AUC = values[task.Accuracy], values[task.MacroF1], values[task.ROCAUC]
+	return scores, nil
 }

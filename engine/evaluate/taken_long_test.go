@@ -20,6 +20,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/task"
 )
 
 // A cell is an evaluation in a process of its own, whose memory is measured.
@@ -158,11 +159,11 @@ func TestEvaluationTakesWhatIsForecast(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []cell{
-		{Model: "gcn"}, {Model: "gcn", Metric: ROCAUC}, {Model: "gcn-wide"}, {Model: "sage"}, {Model: "sage-wide"}, {Model: "gat"},
-		{Model: "gin"}, {Model: "gcnii"}, {Model: "resgcn"}, {Model: "jump"}, {Model: "gcn", Nodes: 3}, {Model: "sage-wide", Nodes: 3, Metric: ROCAUC},
+		{Model: "gcn"}, {Model: "gcn", Metric: task.ROCAUC}, {Model: "gcn-wide"}, {Model: "sage"}, {Model: "sage-wide"}, {Model: "gat"},
+		{Model: "gin"}, {Model: "gcnii"}, {Model: "resgcn"}, {Model: "jump"}, {Model: "gcn", Nodes: 3}, {Model: "sage-wide", Nodes: 3, Metric: task.ROCAUC},
 	} {
 		if c.Metric == "" {
-			c.Metric = Accuracy
+			c.Metric = task.Accuracy
 		}
 		c.Nodes, c.Shards, c.Count, c.Dir = max(1, c.Nodes), dir, count, t.TempDir()
 		for _, c.Share = range []float64{1, 0.999, 0.5, 0.25, 0} {

@@ -16,7 +16,8 @@ type Step struct {
 	Valued   bool   // entries of blocks have values
 	Late     bool   // dense rows are gathered when the step begins
 	Vertices int    // of the graph
-	Classes  int    // of the answers
+	Classes  int    // columns of the model's output
+	Words    int    // of a target
 	Far      uint64 // bytes of rows of other nodes, with the places of all; see Far
 	Heap     uint64 // bytes of such rows in one answer to another node
 	More     More
@@ -57,7 +58,7 @@ func (n *Needs) See(s *Step) {
 		own, dense := s.Input(i)
 		own += g.Bytes(s.Valued)
 		s.Passes(i, func(arena, beside int) {
-			n.Raise(budget.Pass, uint64(arena+4*len(g.Roots)*(s.Classes+1)+4096))
+			n.Raise(budget.Pass, uint64(arena+4*len(g.Roots)*(s.Classes+s.Words)+4096))
 			n.Raise(budget.Beside, uint64(beside))
 		})
 		bytes, rows = bytes+own, rows+dense

@@ -8,12 +8,12 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/cputime"
-	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -80,6 +80,7 @@ type clock struct {
 	rows   tensor.Arena  // of features
 	spare  tensor.Arena
 	pass   *nn.Pass
+	task   task.Task
 	batch  sample.Batch
 	sparse features.Rows
 	labels []int32
@@ -94,6 +95,7 @@ func newClock(ctx context.Context, j *job) (*clock, error) {
 		return nil, err
 	}
 	c.job, c.left = j, left
+	c.task = task.New(j.Recipe.TaskSpec(&j.Graph.About))
 	c.pass = j.model.NewPass(c.device, c.work)
 	c.pass.Weights = c.kept.Alloc(c.device.Type(), 1, j.model.Size())
 	c.pass.Gradients = c.kept.Alloc(c.device.Type(), 1, j.model.Size())
@@ -218,7 +220,7 @@ func (c *clock) group(ctx context.Context, l *load, seeds []uint32, step int, t 
 		return context.Cause(ctx)
 	}
 	dz := c.work.Alloc(c.device.Type(), z.Rows, z.Cols)
-	evaluate.Loss(c.device, j.Recipe.Loss, dz, z, c.labels, 1/float64(len(seeds)))
+	c.task.Loss(c.device, dz, z, c.labels, 1/float64(len(seeds)))
 	c.pass.Backward(dz)
 	t.compute += time.Since(start).Seconds()
 	return nil

@@ -69,6 +69,7 @@ func (l *load) edges() (n int) {
 
 // A counter counts the work of virtual nodes, in memory that is reused.
 type counter struct {
+	words    int // of a target; 0: 1
 	sampler  *sample.Sampler
 	row      float64 // bytes of a row of features on the wire
 	weighted bool    // edges have weights
@@ -232,7 +233,7 @@ func (c *counter) askLabels(l *load, m *mesh, node int, roots []uint32) {
 	for _, n := range asked {
 		if n > 0 {
 			l.counts.Requests[peer.Topology]++
-			l.counts.Bytes[peer.Topology] += uint64(peer.QueryFraming + 4*n + peer.AnswerFraming + 4*n)
+			l.counts.Bytes[peer.Topology] += uint64(peer.QueryFraming + 4*n + peer.AnswerFraming + 4*n*max(1, c.words))
 		}
 	}
 }

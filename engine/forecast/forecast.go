@@ -180,7 +180,7 @@ func newJob(s *Subject) (*job, error) {
 	for step := range min(cmp.Or(s.Looks, looks), j.count) {
 		j.steps = append(j.steps, order[step*size:min((step+1)*size, len(order))])
 	}
-	j.counter = counter{left: left, sizes: sample.NewCounter(s.Graph.Topology, j.sampling), sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops, weighted: s.Graph.Weighted, rooted: j.model.Form().Weighting == sample.Symmetric}
+	j.counter = counter{left: left, sizes: sample.NewCounter(s.Graph.Topology, j.sampling), sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops, words: s.Graph.About.Words(), weighted: s.Graph.Weighted, rooted: j.model.Form().Weighting == sample.Symmetric}
 	if j.counter.row, err = s.Graph.row(s.Recipe.Sharing.Wire()); err != nil {
 		return nil, err
 	}

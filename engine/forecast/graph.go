@@ -41,7 +41,7 @@ type Graph struct {
 func Of(d *dataset.Graph) *Graph {
 	g := &Graph{
 		About: d.About, Columns: d.Features.Columns(), Sparse: d.Features.Sparse(), Entries: d.Entries, Topology: d.Topology,
-		Training: d.Training, Firsts: dataset.Firsts(d.Shards), labels: d.Labels,
+		Training: d.Training, Firsts: dataset.Firsts(d.Shards), labels: d.TargetsOf,
 		Weighted: slices.ContainsFunc(d.Shards, func(s *graph.Shard) bool { return s.Weights != nil }),
 	}
 	for _, s := range d.Shards {

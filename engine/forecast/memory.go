@@ -29,7 +29,7 @@ func (z *sizes) see(j *job, of *Strategy, step *Step, node int, l *load) {
 	s := &fit.Step{
 		Alone: step.Nodes == 1, Valued: j.model.Form().Weighting != sample.Ones || l.sight != nil,
 		Late:     step.Nodes > 1 && !j.same && !j.Graph.Sparse && l.sight == nil,
-		Vertices: int(j.Graph.About.Vertices), Classes: j.Graph.About.Classes,
+		Vertices: int(j.Graph.About.Vertices), Classes: j.Graph.About.Classes, Words: j.Graph.About.Words(),
 	}
 	for i := range step.Loads {
 		s.Roots += step.Loads[i].Roots

@@ -24,7 +24,8 @@ type Shard struct {
 	Vertices int    // rows
 	Total    uint32 // vertices of the whole graph
 	Features int    // columns
-	Classes  int
+	Classes  int    // or columns of targets
+	Targets  Targets
 	DType    DType
 
 	// The in-edges of row v are Indptr[v] to Indptr[v+1]. Indices holds the ids of their
@@ -38,7 +39,12 @@ type Shard struct {
 	DenseBF16 []uint16
 	Sparse    *SparseRows
 
-	Labels    []int32   // nil: none
+	// Labels are classes; nil: there are none. Of other targets, they are 0 where a row has
+	// one. Those lie, Classes in each row, in one of the other two.
+	Labels  []int32
+	YesOrNo []uint8
+	Numbers []float32
+
 	Marks     [][]Mark  // one row per split
 	Originals Originals // the source's name of each row
 

@@ -55,6 +55,10 @@ func (s *Shard) loadMetadata(format string) error {
 		return fmt.Errorf("its metadata tells of shard %d of %d, with %d vertices from %d of %d", s.Number, s.Shards, s.Vertices, first, total)
 	}
 	s.First, s.Total = uint32(first), uint32(total)
+	s.Targets = Targets(meta["targets"])
+	if err := s.Targets.check(s.Classes); err != nil {
+		return err
+	}
 	s.DType = DType(meta["dtype"])
 	if s.DType != F32 && s.DType != BF16 {
 		return fmt.Errorf("its metadata has the unknown dtype %q", s.DType)
@@ -155,7 +159,11 @@ func (s *Shard) loadFeatures() (err error) {
 }
 
 func (s *Shard) loadLabels() (err error) {
-	if s.file.Has("labels") {
+	if s.file.Has("targets") && s.Targets != OneClass {
+		if err := s.loadTargets(); err != nil {
+			return err
+		}
+	} else if s.file.Has("labels") {
 		if s.Labels, err = view[int32](s, "labels", s.Vertices); err != nil {
 			return err
 		}

@@ -17,8 +17,8 @@ const SkeletonFormat = "hopmesh-skeleton/1"
 // source's names, with the edges or only their number. It is encoded
 // as a safetensors file with a shard file's tensor names.
 type Skeleton struct {
-	// Shard has no features, though Features is their number of columns, and no
-	// Originals. If edges are left out it has no Indptr, Indices or Weights.
+	// Shard has no features, though Features is their number of columns, no Originals,
+	// and of targets with columns only which rows have any. If edges are left out it has no Indptr, Indices or Weights.
 	Shard *Shard
 	Stats FeatureStats
 	Edges int64 // edges of the shard, whether they are included or not
@@ -35,7 +35,7 @@ func (k *Skeleton) Bare(seeds *Seeds) {
 func NewSkeleton(s *Shard, stats FeatureStats, edges bool) *Skeleton {
 	bare := &Shard{
 		Number: s.Number, Shards: s.Shards, First: s.First, Vertices: s.Vertices, Total: s.Total,
-		Features: s.Features, Classes: s.Classes, DType: s.DType, Labels: s.Labels, Marks: s.Marks,
+		Features: s.Features, Classes: s.Classes, Targets: s.Targets, DType: s.DType, Labels: s.Labels, Marks: s.Marks,
 	}
 	if edges {
 		bare.Indptr, bare.Indices, bare.Weights = s.Indptr, s.Indices, s.Weights

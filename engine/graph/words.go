@@ -18,6 +18,7 @@ var arrays = map[string]string{
 	"features.indices":     "the column of each feature that is not zero",
 	"features.values":      "the value of each feature that is not zero",
 	"labels":               "the class of row v from 0, or -1 where there is none",
+	"targets":              "a column for each target of row v: 0 or 1, or 255 where it is missing; or a number, or NaN where it is missing. \"classes\" is how many columns there are",
 	"splits":               "a row for each split and a column for each row v: 0 in no part, 1 training, 2 validation, 3 test",
 	"original_ids":         "the id of row v in the source",
 	"original_ids.offsets": "the id of row v in the source is the UTF-8 text in the bytes original_ids.offsets[v] to original_ids.offsets[v+1] of original_ids.bytes",
@@ -26,7 +27,7 @@ var arrays = map[string]string{
 
 // sizes returns the fields of the metadata that shard files and skeletons share.
 func (s *Shard) sizes(format string) map[string]string {
-	return map[string]string{
+	sizes := map[string]string{
 		"format":         format,
 		"shards":         strconv.Itoa(s.Shards),
 		"shard":          strconv.Itoa(s.Number),
@@ -37,6 +38,10 @@ func (s *Shard) sizes(format string) map[string]string {
 		"classes":        strconv.Itoa(s.Classes),
 		"dtype":          string(s.DType),
 	}
+	if s.Targets != OneClass {
+		sizes["targets"] = string(s.Targets)
+	}
+	return sizes
 }
 
 // Metadata returns the metadata of the shard's file, with a description of its tensors

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -12,8 +13,12 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// most bounds the vertices of one question.
-const most = 4 << 20
+// mostBytes bounds questions and answers.
+const mostBytes = 16 << 20
+
+// most returns how many vertices one question has at most, whose targets are rows of so many
+// bytes.
+func most(row int) int { return max(1, mostBytes/max(4, row)) }
 
 // A Source provides the labels of all vertices, wherever they are. It is safe for
 // concurrent use once it is ready.
@@ -37,7 +42,7 @@ type asker struct {
 // An owner is the questions to one node.
 type owner struct {
 	body []byte // vertices
-	at   []int  // where their labels belong
+	at   []int  // where their targets begin
 	buf  []byte // the last answer
 	err  error
 }
@@ -60,38 +65,59 @@ func (s *Source) Ready(data *dataset.Graph, work peer.Work, l peer.Layout) {
 
 // The parts of questions.
 const (
-	learnt    = iota // the labels of vertices that have one
+	learnt    = iota // the targets of vertices that have one
 	anyVertex        // of vertices that may have none
 	marked           // the parts of the split that vertices are in
 )
 
-// Append appends the labels of some training vertices, and asks their owners for those
-// that are not here. The source must be ready.
+// Append appends the targets of some training vertices, and asks their owners for those
+// that are not here. Each is as many words as dataset.About.Words says. The source must be
+// ready.
 func (s *Source) Append(ctx context.Context, to []int32, vertices []uint32, tally *peer.Tally) ([]int32, error) {
 	return s.append(ctx, to, vertices, learnt, tally)
 }
 
-// AppendAny is Append for vertices that may have no label: that of those is graph.NoLabel.
+// AppendAny is Append for vertices that may have no target: the words of those are
+// graph.NoLabel.
 func (s *Source) AppendAny(ctx context.Context, to []int32, vertices []uint32, tally *peer.Tally) ([]int32, error) {
 	return s.append(ctx, to, vertices, anyVertex, tally)
 }
 
 // AppendMarks appends the marks of some vertices in the graph's split, as Append does their
-// labels.
+// targets.
 func (s *Source) AppendMarks(ctx context.Context, to []int32, vertices []uint32, tally *peer.Tally) ([]int32, error) {
 	return s.append(ctx, to, vertices, marked, tally)
 }
 
-// local returns what a question of this part is answered by, if it is here.
-func (s *Source) local(v uint32, part uint32) (answer int32, here bool) {
+// words returns how many words answer a question of this part for a vertex.
+func words(part uint32, of *dataset.About) int {
 	if part == marked {
-		return s.data.Mark(v)
+		return 1
 	}
-	return s.data.Label(v)
+	return of.Words()
+}
+
+// none is each word of the answer where a shard has nothing of a part.
+func none(part uint32) int32 {
+	if part == marked {
+		return int32(graph.Unmarked)
+	}
+	return graph.NoLabel
+}
+
+// local appends what a question of this part is answered by, if it is here.
+func (s *Source) local(to []int32, v, part uint32) (answer []int32, here bool) {
+	if part != marked {
+		return s.data.Target(to, v)
+	}
+	mark, here := s.data.Mark(v)
+	if here {
+		to = append(to, mark)
+	}
+	return to, here
 }
 
 func (s *Source) append(ctx context.Context, to []int32, vertices []uint32, part uint32, tally *peer.Tally) ([]int32, error) {
-	first := len(to)
 	a, _ := s.askers.Get().(*asker)
 	defer s.askers.Put(a)
 	for i := range a.owners {
@@ -99,15 +125,20 @@ func (s *Source) append(ctx context.Context, to []int32, vertices []uint32, part
 		o.body, o.at, o.err = o.body[:0], o.at[:0], nil
 	}
 	var asked []int
-	for i, v := range vertices {
-		label, here := s.local(v, part)
-		to = append(to, label)
-		if here {
+	row := words(part, &s.data.About)
+	for _, v := range vertices {
+		first := len(to)
+		answer, here := s.local(to, v, part)
+		if to = answer; here {
 			continue
 		}
+		to = slices.Grow(to, row)[:first+row]
 		n := s.layout.Owner(v)
-		if n == s.work.Self && part != learnt {
-			continue // its shard has none
+		if n == s.work.Self && part != learnt { // its shard has none
+			for i := first; i < len(to); i++ {
+				to[i] = none(part)
+			}
+			continue
 		}
 		if n == s.work.Self {
 			return nil, fmt.Errorf("ask for the label of vertex %d: its shard is this node's, and has no labels here", v)
@@ -116,7 +147,7 @@ func (s *Source) append(ctx context.Context, to []int32, vertices []uint32, part
 		if len(o.at) == 0 {
 			asked = append(asked, n)
 		}
-		o.body, o.at = binary.LittleEndian.AppendUint32(o.body, v), append(o.at, first+i)
+		o.body, o.at = binary.LittleEndian.AppendUint32(o.body, v), append(o.at, first)
 	}
 	for _, n := range asked {
 		a.wait.Go(func() { a.owners[n].err = s.ask(ctx, n, part, &a.owners[n], to, tally) })
@@ -130,17 +161,18 @@ func (s *Source) append(ctx context.Context, to []int32, vertices []uint32, part
 	return to, nil
 }
 
-// ask asks one owner, and sets the labels in to.
+// ask asks one owner, and sets the targets or marks in to.
 func (s *Source) ask(ctx context.Context, n int, part uint32, o *owner, to []int32, tally *peer.Tally) error {
+	row := 4 * words(part, &s.data.About)
 	for body, at := o.body, o.at; len(at) > 0; {
-		some := min(len(at), most)
-		q := peer.Query{Service: peer.Labels, Kind: peer.Topology, Part: part, Body: body[:4*some], Limit: 4 * some, Tally: tally}
+		some := min(len(at), most(row))
+		q := peer.Query{Service: peer.Labels, Kind: peer.Topology, Part: part, Body: body[:4*some], Limit: row * some, Tally: tally}
 		answer, err := s.peers.Ask(ctx, n, q, o.buf)
 		if err != nil {
 			return err
 		}
 		o.buf = answer[:0]
-		if err := read(to, at[:some], answer, s.data.About.Classes, part); err != nil {
+		if err := read(to, at[:some], answer, &s.data.About, part); err != nil {
 			return fmt.Errorf("the answer of node %s is not usable: %w", s.work.Nodes[n], err)
 		}
 		body, at = body[4*some:], at[some:]
@@ -148,21 +180,40 @@ func (s *Source) ask(ctx context.Context, n int, part uint32, o *owner, to []int
 	return nil
 }
 
-// read sets the labels or marks of an answer where they belong.
-func read(to []int32, at []int, answer []byte, classes int, part uint32) error {
-	if len(answer) != 4*len(at) {
-		return fmt.Errorf("it has %d bytes where %d labels take %d", len(answer), len(at), 4*len(at))
+// read sets the targets or marks of an answer where they belong.
+func read(to []int32, at []int, answer []byte, of *dataset.About, part uint32) error {
+	row := words(part, of)
+	if len(answer) != 4*row*len(at) {
+		return fmt.Errorf("it has %d bytes where %d labels take %d", len(answer), len(at), 4*row*len(at))
 	}
-	for i, place := range at {
-		label := binary.LittleEndian.Uint32(answer[4*i:])
-		switch {
-		case part == marked && label > uint32(graph.Test):
-			return fmt.Errorf("it has the mark %d, and %d is the largest", label, graph.Test)
-		case part == marked, part == anyVertex && int32(label) == graph.NoLabel:
-		case uint64(label) >= uint64(classes):
-			return fmt.Errorf("it has the label %d of %d classes", int32(label), classes)
+	for _, place := range at {
+		for c := range row {
+			word := binary.LittleEndian.Uint32(answer)
+			if err := check(word, of, part); err != nil {
+				return err
+			}
+			to[place+c], answer = int32(word), answer[4:]
 		}
-		to[place] = int32(label)
+	}
+	return nil
+}
+
+// check returns an error unless a word may be of an answer.
+func check(word uint32, of *dataset.About, part uint32) error {
+	number := math.Float32frombits(word)
+	switch {
+	case part == marked && word > uint32(graph.Test):
+		return fmt.Errorf("it has the mark %d, and %d is the largest", word, graph.Test)
+	case part == marked, part == anyVertex && int32(word) == graph.NoLabel:
+		return nil
+	case of.Targets == graph.OneClass && uint64(word) >= uint64(of.Classes):
+		return fmt.Errorf("it has the label %d of %d classes", int32(word), of.Classes)
+	case of.Targets == graph.OneClass || int32(word) == graph.NoLabel:
+		return nil
+	case of.Targets == graph.YesOrNo && number != 0 && number != 1:
+		return fmt.Errorf("it has the target %g where 0 or 1 belongs", number)
+	case math.IsNaN(float64(number)) || math.IsInf(float64(number), 0):
+		return fmt.Errorf("it has the target %g, which is no number", number)
 	}
 	return nil
 }
@@ -174,22 +225,31 @@ func (s *Source) answer(ctx context.Context, _ int, q peer.Query, reply func(par
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if len(q.Body)%4 != 0 || len(q.Body) > 4*most {
+	words := words(q.Part, &s.data.About)
+	if len(q.Body)%4 != 0 || len(q.Body) > 4*most(4*words) {
 		return fmt.Errorf("%w: a question of %d bytes is not the ids of vertices", peer.ErrRefused, len(q.Body))
 	}
 	to, _ := s.answers.Get().(*[]byte)
 	defer s.answers.Put(to)
-	*to = slices.Grow((*to)[:0], len(q.Body))
+	*to = slices.Grow((*to)[:0], len(q.Body)*words)
+	row := make([]int32, 0, words)
 	for ids := q.Body; len(ids) > 0; ids = ids[4:] {
 		v := binary.LittleEndian.Uint32(ids)
 		if uint64(v) >= s.data.About.Vertices {
 			return fmt.Errorf("%w: there is no vertex %d in a graph of %d", peer.ErrRefused, v, s.data.About.Vertices)
 		}
-		label, here := s.local(v, q.Part)
-		if (!here || label < 0) && q.Part != anyVertex && q.Part != marked {
+		target, here := s.local(row, v, q.Part)
+		if !here && (q.Part == anyVertex || q.Part == marked) {
+			for range words {
+				target = append(target, none(q.Part))
+			}
+		}
+		if (!here || !slices.ContainsFunc(target, func(word int32) bool { return word != graph.NoLabel })) && q.Part != anyVertex && q.Part != marked {
 			return fmt.Errorf("%w: the label of vertex %d is not here", peer.ErrRefused, v)
 		}
-		*to = binary.LittleEndian.AppendUint32(*to, uint32(label))
+		for _, word := range target {
+			*to = binary.LittleEndian.AppendUint32(*to, uint32(word))
+		}
 	}
 	return reply(*to)
 }

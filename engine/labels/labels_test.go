@@ -139,7 +139,7 @@ func FuzzRead(f *testing.F) {
 		for i := range at {
 			at[i] = i
 		}
-		if err := read(to, at, answer, class, part); err != nil {
+		if err := read(to, at, answer, &dataset.About{Classes: class}, part); err != nil {
 			return
 		}
 		for i, l := range to {
@@ -163,7 +163,7 @@ func FuzzServer(f *testing.F) {
 			for i := range at {
 				at[i] = i
 			}
-			if err := read(to, at, slices.Concat(parts...), class, part); err != nil {
+			if err := read(to, at, slices.Concat(parts...), &dataset.About{Classes: class}, part); err != nil {
 				return err
 			}
 			for i, l := range to {

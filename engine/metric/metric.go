@@ -64,22 +64,3 @@ func (j *Scorer) Scores() Scores {
 	s.MacroF1 /= float64(occurring)
 	return s
 }
-
-// Area returns the mean over classes of the probability that a vertex of the class has a
-// larger logit than one of another class, ties counting half. pairs is how many such pairs
-// each class has (see Comparison).
-func (j *Scorer) Area(pairs []float64) float64 {
-	sum, ranked := 0.0, 0
-	for c, positive := range j.labelled {
-		negative := j.count - positive
-		if positive == 0 || negative == 0 {
-			continue
-		}
-		sum += pairs[c] / (float64(positive) * float64(negative))
-		ranked++
-	}
-	if ranked == 0 {
-		return 0
-	}
-	return sum / float64(ranked)
-}

@@ -82,10 +82,30 @@ func TestScores(t *testing.T) {
 		if got.Count != want.Count || !near(got.Accuracy, want.Accuracy) || !near(got.MacroF1, want.MacroF1) {
 			t.Fatalf("%d vertices: %+v, by definition %+v", n, got, want)
 		}
-		if got := j.Area(pairsOf(t, logits, labels, 5)); !near(got, auc) {
+		ranking := rankingOf(t, logits, labels, 5, 7)
+		ranks := compared(t, 5, 3, ranking)
+		if got, _ := Area(ranks, ranking.Counts()); !near(got, auc) {
 			t.Fatalf("%d vertices: an area of %v, by definition %v", n, got, auc)
 		}
+		precision := 0.0
+		for c, sum := range naivePrecisions(logits, labels, 5) {
+			if with := ranking.Counts()[c][With]; with > 0 {
+				precision += sum / float64(with)
+			}
+		}
+		if got, ok := Precision(ranks, ranking.Counts()); !ok || !near(got, precision/occurring(labels)) {
+			t.Fatalf("%d vertices: an average precision of %v, by definition %v", n, got, precision/occurring(labels))
+		}
 	}
+}
+
+// occurring counts the classes that vertices have.
+func occurring(labels []int32) float64 {
+	all := map[int32]bool{}
+	for _, label := range labels {
+		all[label] = true
+	}
+	return float64(len(all))
 }
 
 func TestNothingToJudge(t *testing.T) {
@@ -94,8 +114,14 @@ func TestNothingToJudge(t *testing.T) {
 		t.Errorf("of nothing: %+v", got)
 	}
 	j.Add([]float32{0, 1, 0}, 1)
-	if got := j.Scores(); got.Accuracy != 1 || got.MacroF1 != 1 || j.Area(make([]float64, 3)) != 0 {
+	if got := j.Scores(); got.Accuracy != 1 || got.MacroF1 != 1 {
 		t.Errorf("of one vertex: %+v", got)
+	}
+	if _, ok := Area(make([]Ranks, 2), []Sides{{0, 1}, {1, 0}}); ok {
+		t.Error("classes without a pair have an area")
+	}
+	if _, ok := Precision(make([]Ranks, 2), []Sides{{0, 0}, {1, 0}}); ok {
+		t.Error("classes that no vertex has have a precision")
 	}
 	j.Reset()
 	nan := float32(math.NaN())

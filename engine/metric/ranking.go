@@ -12,14 +12,30 @@ import (
 // its own. Logits that several nodes have are ranked together where each sorts its own: see
 // Comparison.
 type Ranking struct {
-	labelled []int // of each class: vertices that have it
-	rows     int
-	store    Store
-	at       [][2]int    // of each class: keys so far, of vertices without it and with it
-	some     [2][]uint32 // of the rows that are added
-	run      []uint32
-	ends     []int // of the runs of a column
+	counts []Sides
+	begin  []int // of each class: where its keys begin; then how many there are
+	words  int   // of a row's target
+	side   Side
+	store  Store
+	at     [][2]int    // of each class: keys so far, of vertices without it and with it
+	some   [2][]uint32 // of the rows that are added
+	run    []uint32
+	ends   []int // of the runs of a column
 }
+
+// Sides counts the vertices that a class is ranked by: those without it, and those with it.
+type Sides [2]int
+
+// A Side says on which side of a class a vertex with some target is. Those of which it is not
+// known are not ranked.
+type Side func(target []int32, class int) int
+
+// The sides.
+const (
+	Unknown = iota - 1
+	Without
+	With
+)
 
 // A Store holds the bytes of a ranking.
 type Store interface {
@@ -31,26 +47,36 @@ type Store interface {
 // mostRun bounds how many keys are sorted at once in memory. Tests lower it.
 var mostRun = 1 << 20
 
-// NewRanking returns a ranking of vertices of which so many have each class.
-func NewRanking(labelled []int) *Ranking {
-	r := &Ranking{labelled: slices.Clone(labelled), at: make([][2]int, len(labelled))}
-	for _, n := range labelled {
-		r.rows += n
+// NewRanking returns a ranking of so many vertices by each class. Their targets are so many
+// words each.
+func NewRanking(counts []Sides, words int, side Side) *Ranking {
+	r := &Ranking{counts: slices.Clone(counts), begin: []int{0}, words: words, side: side, at: make([][2]int, len(counts))}
+	for _, of := range counts {
+		r.begin = append(r.begin, r.begin[len(r.begin)-1]+of[Without]+of[With])
 	}
 	return r
 }
 
-// Labelled returns how many vertices have each class.
-func (r *Ranking) Labelled() []int { return r.labelled }
+// Counts returns how many vertices each class is ranked by.
+func (r *Ranking) Counts() []Sides { return r.counts }
 
 // Size returns how many bytes its store has.
-func (r *Ranking) Size() int64 { return 4 * int64(r.rows) * int64(len(r.labelled)) }
+func (r *Ranking) Size() int64 { return 4 * int64(r.begin[len(r.counts)]) }
+
+// most returns how many vertices the class of most is ranked by.
+func (r *Ranking) most() (n int) {
+	for _, of := range r.counts {
+		n = max(n, of[Without]+of[With])
+	}
+	return n
+}
 
 // Beside returns how many bytes sorting takes of memory, and of another store.
 func (r *Ranking) Beside() (memory, store int64) {
-	memory = 4 * int64(min(r.rows, mostRun))
-	if r.rows > mostRun {
-		store = 4 * int64(r.rows)
+	most := r.most()
+	memory = 4 * int64(min(most, mostRun))
+	if most > mostRun {
+		store = 4 * int64(most)
 	}
 	return memory, store
 }
@@ -75,36 +101,31 @@ func key(f float32) uint32 {
 	return bits | 1<<31
 }
 
-// Add adds the logits of some vertices, row after row, but for those without a label.
-func (r *Ranking) Add(logits []float32, labels []int32) error {
-	classes := len(r.labelled)
+// Add adds the logits of some vertices, row after row, with their targets.
+func (r *Ranking) Add(logits []float32, targets []int32) error {
+	classes := len(r.counts)
 	for c := range classes {
-		r.some[0], r.some[1] = r.some[0][:0], r.some[1][:0]
-		for row, label := range labels {
-			if label < 0 {
-				continue
+		r.some[Without], r.some[With] = r.some[Without][:0], r.some[With][:0]
+		for row := range len(targets) / r.words {
+			if side := r.side(targets[row*r.words:][:r.words], c); side >= 0 {
+				r.some[side] = append(r.some[side], key(logits[row*classes+c]))
 			}
-			has := 0
-			if int(label) == c {
-				has = 1
-			}
-			r.some[has] = append(r.some[has], key(logits[row*classes+c]))
 		}
-		for has, keys := range r.some {
-			if err := r.store.Write(plain.Bytes(keys), 4*int64(r.begins(c, has)+r.at[c][has])); err != nil {
+		for side, keys := range r.some {
+			if err := r.store.Write(plain.Bytes(keys), 4*int64(r.begins(c, side)+r.at[c][side])); err != nil {
 				return err
 			}
-			r.at[c][has] += len(keys)
+			r.at[c][side] += len(keys)
 		}
 	}
 	return nil
 }
 
-// begins returns where the keys of a class begin: those of vertices without it, or with it.
-func (r *Ranking) begins(class, has int) int {
-	at := class * r.rows
-	if has > 0 {
-		at += r.rows - r.labelled[class]
+// begins returns where the keys of a side of a class begin.
+func (r *Ranking) begins(class, side int) int {
+	at := r.begin[class]
+	if side == With {
+		at += r.counts[class][Without]
 	}
 	return at
 }
@@ -112,7 +133,7 @@ func (r *Ranking) begins(class, has int) int {
 // Keys returns the bytes of the keys of some classes, which are sorted once Sort has
 // returned: of each class first those of vertices without it, then those with it.
 func (r *Ranking) Keys(from, to int) []byte {
-	return r.store.Bytes()[4*from*r.rows : 4*to*r.rows]
+	return r.store.Bytes()[4*r.begin[from] : 4*r.begin[to]]
 }
 
 // Sort sorts the keys of all vertices, once all were added. It makes another store if it
@@ -124,10 +145,10 @@ func (r *Ranking) Sort(another func(bytes int64) (Store, error)) (err error) {
 			return err
 		}
 	}
-	for c := range r.labelled {
-		for has := range 2 {
-			first := r.begins(c, has)
-			if err := r.sort(first, first+r.at[c][has], beside); err != nil {
+	for c := range r.counts {
+		for side := range 2 {
+			first := r.begins(c, side)
+			if err := r.sort(first, first+r.at[c][side], beside); err != nil {
 				return err
 			}
 		}
@@ -141,7 +162,7 @@ func (r *Ranking) sort(first, end int, beside Store) error {
 	for at := first; at < end; at += mostRun {
 		n := min(mostRun, end-at)
 		if cap(r.run) < n {
-			r.run = make([]uint32, min(r.rows, mostRun))
+			r.run = make([]uint32, min(r.most(), mostRun))
 		}
 		run := r.run[:n]
 		copy(run, plain.Numbers[uint32](r.store.Bytes())[at:])
@@ -292,37 +313,83 @@ func (m *merge) passBelow(k uint32) (n float64, err error) {
 	return n, nil
 }
 
-// A Comparison counts pairs of a vertex with a class and one without it. It reuses its
-// memory.
+// A Comparison compares the keys of vertices with a class with those of vertices without it.
+// It reuses its memory.
 type Comparison struct{ without, with merge }
 
-// Pairs returns in how many pairs the vertex with the class has the larger key, ties
-// counting half. A NaN is in none of them.
-func (p *Comparison) Pairs(without, with []Stream) (pairs float64, err error) {
+// Ranks is what a comparison comes to.
+type Ranks struct {
+	// Pairs is in how many pairs of a vertex with the class and one without it the former
+	// has the larger key, ties counting half.
+	Pairs float64
+	// Precisions is the sum, over vertices with the class, of the share of those with it
+	// among all that have no smaller key.
+	Precisions float64
+}
+
+// Compare compares so many keys. A NaN is in no pair, and adds no precision.
+func (p *Comparison) Compare(without, with []Stream, of Sides) (r Ranks, err error) {
 	if err := p.without.begin(without); err != nil {
-		return 0, err
+		return r, err
 	}
 	if err := p.with.begin(with); err != nil {
-		return 0, err
+		return r, err
 	}
-	below := 0.0 // vertices without the class that have smaller keys
+	below, passed := 0.0, 0.0 // vertices without the class, and with it, that have smaller keys
 	for p.with.more() && p.with.least() != math.MaxUint32 {
 		k := p.with.least()
 		smaller, err := p.without.passBelow(k)
 		if err != nil {
-			return 0, err
+			return r, err
 		}
 		equal, err := p.without.pass(k)
 		if err != nil {
-			return 0, err
+			return r, err
 		}
 		n, err := p.with.pass(k)
 		if err != nil {
-			return 0, err
+			return r, err
 		}
 		below += smaller
-		pairs += n * (below + equal/2)
-		below += equal
+		r.Pairs += n * (below + equal/2)
+		right, wrong := float64(of[With])-passed, float64(of[Without])-below
+		r.Precisions += n * (right / (right + wrong))
+		below, passed = below+equal, passed+n
 	}
-	return pairs, nil
+	return r, nil
+}
+
+// Area returns the mean, over the classes that have vertices on both sides, of the probability
+// that a vertex with the class has a larger key than one without it: the area under the ROC
+// curve. ok reports whether there is such a class.
+func Area(ranks []Ranks, counts []Sides) (area float64, ok bool) {
+	ranked := 0
+	for c, of := range counts {
+		if of[Without] == 0 || of[With] == 0 {
+			continue
+		}
+		area += ranks[c].Pairs / (float64(of[With]) * float64(of[Without]))
+		ranked++
+	}
+	if ranked == 0 {
+		return 0, false
+	}
+	return area / float64(ranked), true
+}
+
+// Precision returns the mean of the average precisions of the classes that vertices have. ok
+// reports whether there is such a class.
+func Precision(ranks []Ranks, counts []Sides) (mean float64, ok bool) {
+	ranked := 0
+	for c, of := range counts {
+		if of[With] == 0 {
+			continue
+		}
+		mean += ranks[c].Precisions / float64(of[With])
+		ranked++
+	}
+	if ranked == 0 {
+		return 0, false
+	}
+	return mean / float64(ranked), true
 }

@@ -29,16 +29,29 @@ func (m *memory) Bytes() []byte { return m.b }
 
 func storeOf(bytes int64) (Store, error) { return &memory{b: plain.Room(int(bytes))}, nil }
 
+// sideOf is that of a label.
+func sideOf(target []int32, class int) int {
+	switch {
+	case target[0] < 0:
+		return Unknown
+	case target[0] == int32(class):
+		return With
+	}
+	return Without
+}
+
 // rankingOf ranks rows, some at a time.
 func rankingOf(t testing.TB, logits [][]float32, labels []int32, classes, atOnce int) *Ranking {
 	t.Helper()
-	labelled := make([]int, classes)
-	for _, label := range labels {
-		if label >= 0 {
-			labelled[label]++
+	counts := make([]Sides, classes)
+	for i := range labels {
+		for c := range counts {
+			if side := sideOf(labels[i:i+1], c); side >= 0 {
+				counts[c][side]++
+			}
 		}
 	}
-	r := NewRanking(labelled)
+	r := NewRanking(counts, 1, sideOf)
 	store, _ := storeOf(r.Size())
 	r.Begin(store)
 	for at := 0; at < len(labels); at += atOnce {
@@ -70,29 +83,25 @@ func (p *pieces) Next() ([]uint32, error) {
 	return some, nil
 }
 
-// compared returns the pairs of rankings together.
-func compared(t testing.TB, classes, atOnce int, parts ...*Ranking) (pairs []float64) {
+// compared returns the ranks of rankings together.
+func compared(t testing.TB, classes, atOnce int, parts ...*Ranking) (ranks []Ranks) {
 	t.Helper()
 	var p Comparison
 	for c := range classes {
 		var of [2][]Stream
+		var all Sides
 		for _, r := range parts {
-			keys := plain.Numbers[uint32](r.Keys(c, c+1))
-			n := len(keys) - r.Labelled()[c]
-			of[0], of[1] = append(of[0], &pieces{keys[:n], atOnce}), append(of[1], &pieces{keys[n:], atOnce})
+			keys, n := plain.Numbers[uint32](r.Keys(c, c+1)), r.Counts()[c]
+			all[Without], all[With] = all[Without]+n[Without], all[With]+n[With]
+			of[0], of[1] = append(of[0], &pieces{keys[:n[Without]], atOnce}), append(of[1], &pieces{keys[n[Without]:], atOnce})
 		}
-		n, err := p.Pairs(of[0], of[1])
+		n, err := p.Compare(of[0], of[1], all)
 		if err != nil {
 			t.Fatal(err)
 		}
-		pairs = append(pairs, n)
+		ranks = append(ranks, n)
 	}
-	return pairs
-}
-
-func pairsOf(t testing.TB, logits [][]float32, labels []int32, classes int) []float64 {
-	t.Helper()
-	return compared(t, classes, 3, rankingOf(t, logits, labels, classes, 7))
+	return ranks
 }
 
 // Pairs are the same in every bit however many share the vertices, and however few keys are
@@ -119,7 +128,7 @@ func TestPairsOfAnyParts(t *testing.T) {
 			logits[part], labels[part] = append(logits[part], row), append(labels[part], label)
 			all, of = append(all, row), append(of, label)
 		}
-		want := naivePairs(all, of, classes)
+		want, precisions := naivePairs(all, of, classes), naivePrecisions(all, of, classes)
 		for _, mostRun = range []int{1, 7, 1 << 20} {
 			var parts []*Ranking
 			for p := range logits {
@@ -128,8 +137,8 @@ func TestPairsOfAnyParts(t *testing.T) {
 			one := compared(t, classes, 5, rankingOf(t, all, of, classes, 1000))
 			some := compared(t, classes, 2, parts...)
 			for c := range want {
-				if one[c] != want[c] || some[c] != want[c] {
-					t.Fatalf("round %d, runs of %d, class %d: %v of one, %v of parts, by definition %v", round, mostRun, c, one[c], some[c], want[c])
+				if one[c].Pairs != want[c] || some[c] != one[c] || !near(one[c].Precisions, precisions[c]) {
+					t.Fatalf("round %d, runs of %d, class %d: %v of one, %v of parts, by definition %v and %v", round, mostRun, c, one[c], some[c], want[c], precisions[c])
 				}
 			}
 		}
@@ -154,8 +163,29 @@ func naivePairs(logits [][]float32, labels []int32, classes int) []float64 {
 	return pairs
 }
 
+func naivePrecisions(logits [][]float32, labels []int32, classes int) []float64 {
+	sums := make([]float64, classes)
+	for c := range classes {
+		for i, a := range labels {
+			if x := logits[i][c]; a == int32(c) && x == x {
+				right, all := 0.0, 0.0
+				for k, b := range labels {
+					if y := logits[k][c]; b >= 0 && !(y < x) {
+						all++
+						if b == int32(c) {
+							right++
+						}
+					}
+				}
+				sums[c] += right / all
+			}
+		}
+	}
+	return sums
+}
+
 func TestAFullStoreIsAnError(t *testing.T) {
-	r := NewRanking([]int{1, 1})
+	r := NewRanking([]Sides{{1, 1}, {1, 1}}, 1, sideOf)
 	m := &memory{b: plain.Room(int(r.Size())), full: true}
 	r.Begin(m)
 	if err := r.Add([]float32{1, 2, 3, 4}, []int32{0, 1}); !errors.Is(err, errFull) {
@@ -172,7 +202,7 @@ func TestAFullStoreIsAnError(t *testing.T) {
 }
 
 func TestRankingAgainAllocatesNothing(t *testing.T) {
-	r := NewRanking([]int{60, 40})
+	r := NewRanking([]Sides{{40, 60}, {60, 40}}, 1, sideOf)
 	store := &memory{b: plain.Room(int(r.Size()))}
 	logits, labels := make([]float32, 200), make([]int32, 100)
 	for i := range labels {

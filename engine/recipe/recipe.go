@@ -9,10 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hopmesh/hopmesh/engine/evaluate"
+	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
 )
 
 // A Recipe is everything that decides what is learnt from a graph. Plans and
@@ -61,13 +62,18 @@ func (r *Recipe) Models() []Recipe {
 
 // The losses and the metrics.
 const (
-	Softmax = evaluate.Softmax
-	BCE     = evaluate.BCE
+	Softmax = task.Softmax
+	BCE     = task.BCE
 
-	Accuracy = evaluate.Accuracy
-	MacroF1  = evaluate.MacroF1
-	ROCAUC   = evaluate.ROCAUC
+	Accuracy = task.Accuracy
+	MacroF1  = task.MacroF1
+	ROCAUC   = task.ROCAUC
 )
+
+// TaskSpec returns what the recipe and a dataset say of the task.
+func (r *Recipe) TaskSpec(of *dataset.About) task.Spec {
+	return task.Spec{Loss: r.Loss, Metric: r.Metric, Width: of.Classes}
+}
 
 // DefaultRecipe returns the recipe of a job that sets only its model.
 func DefaultRecipe(model string) Recipe {

@@ -54,7 +54,7 @@ type effort struct {
 // A Group is a set of seed vertices computed together, with their blocks and input.
 type Group struct {
 	deal.Group
-	Labels []int32
+	Labels []int32 // targets of the roots, each so many words: see package task
 	Batch  sample.Batch
 	Input  nn.Input
 	Sparse features.Rows

@@ -185,7 +185,7 @@ func (t *Learner) Evaluate(ctx context.Context) (*evaluate.Result, error) {
 func (t *Learner) commit() {
 	e := t.end
 	e.Requests, e.Bytes = e.Sent.Record()
-	if e.Eval != nil && e.Eval.Val != nil && t.At.Rise(&e, &t.Recipe) {
+	if e.Eval.Ranks() && t.At.Rise(&e, &t.Recipe) {
 		t.best = append(t.best[:0], t.Host...) // hash has read them
 	}
 	t.At.Last = e

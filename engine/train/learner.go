@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -29,6 +30,7 @@ type Learner struct {
 	Index  int           // among those of the run
 	Recipe recipe.Recipe // its own
 	Model  *nn.Model
+	Task   task.Task
 
 	Weights   tensor.Matrix
 	Gradients tensor.Matrix
@@ -60,7 +62,7 @@ func (t *Trainer) newLearners() error {
 		if err != nil {
 			return err
 		}
-		l := &Learner{Run: t, Index: i, Recipe: r, Model: m, course: course{At: trained.State{Epoch: 1}}}
+		l := &Learner{Run: t, Index: i, Recipe: r, Model: m, Task: task.New(r.TaskSpec(&t.Data.About)), course: course{At: trained.State{Epoch: 1}}}
 		t.Learners = append(t.Learners, l)
 	}
 	return nil

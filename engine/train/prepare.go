@@ -36,7 +36,7 @@ func (t *Trainer) Ahead() (slots, workers int) {
 // run.
 func (t *Trainer) Prepare(ctx context.Context) (err error) {
 	t.Phases = slot.NewPhases(ctx)
-	t.Infer = evaluate.New(t.Data, evaluationNodes(t.Session), t.Recipe.Loss, t.Recipe.Metric)
+	t.Infer = evaluate.New(t.Data, evaluationNodes(t.Session), t.Recipe.TaskSpec(&t.Data.About))
 	for _, l := range t.Learners {
 		if t.Method.Evaluates() {
 			l.view = t.Infer.Add(l.Model, l.Weights)

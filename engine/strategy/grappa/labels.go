@@ -16,8 +16,10 @@ type known struct {
 // bringLabels fetches the labels that this node computes with and others hold.
 func (n *Method) bringLabels(ctx context.Context) (k known, err error) {
 	t := n.Run
+	var target []int32
 	for _, v := range t.Data.Training {
-		if _, here := t.Data.Label(v); !here && slices.Contains(n.mine, n.Schedule.Of(n.layout.Shard(v))) {
+		var here bool
+		if target, here = t.Data.Target(target[:0], v); !here && slices.Contains(n.mine, n.Schedule.Of(n.layout.Shard(v))) {
 			k.vertices = append(k.vertices, v)
 		}
 	}
@@ -31,19 +33,19 @@ func (n *Method) bringLabels(ctx context.Context) (k known, err error) {
 
 // labels appends the labels of seed vertices of this node's groups.
 func (n *Method) labels(to []int32, roots []uint32) ([]int32, error) {
+	words := n.Run.Data.About.Words()
 	for _, v := range roots {
-		label, here := n.Run.Data.Label(v)
-		if !here {
+		var here bool
+		if to, here = n.Run.Data.Target(to, v); !here {
 			at, found := slices.BinarySearch(n.known.vertices, v)
 			if !found {
 				return nil, fmt.Errorf("group %d trains in isolation and would learn the label of vertex %d, which it has not been given", n.Schedule.Of(n.layout.Shard(v)), v)
 			}
-			label = n.known.labels[at]
+			to = append(to, n.known.labels[at*words:][:words]...)
 		}
-		to = append(to, label)
 	}
 	return to, nil
 }
 
 // Bytes returns the memory that they take.
-func (k *known) Bytes() uint64 { return 8 * uint64(len(k.vertices)) }
+func (k *known) Bytes() uint64 { return 4 * uint64(len(k.vertices)+len(k.labels)) }

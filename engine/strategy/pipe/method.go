@@ -12,7 +12,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/dataset"
-	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -232,7 +231,7 @@ func (p *Method) Epoch(ctx context.Context, t *train.Learner, s *slot.Slot, rate
 // lossOf returns the loss of rows that the pipeline outputs, as a part of the mean over
 // all training vertices.
 func lossOf(t *train.Learner, dz, z tensor.Matrix, labels []int32) float64 {
-	return evaluate.Loss(t.Run.Device, t.Run.Recipe.Loss, dz, z, labels, 1/float64(len(t.Run.Data.Training)))
+	return t.Task.Loss(t.Run.Device, dz, z, labels, 1/float64(len(t.Run.Data.Training)))
 }
 
 // checkWholeGraph returns an error if a recipe trains on batches or on sampled

@@ -102,8 +102,10 @@ func (m *method) labelsOf(ctx context.Context, data *dataset.Graph, to []int32, 
 		return m.run.Session.Labels.AppendAny(ctx, to, vertices, tally)
 	}
 	for _, v := range vertices {
-		label, _ := data.Label(v)
-		to = append(to, label)
+		var here bool
+		if to, here = data.Target(to, v); !here {
+			to = append(to, graph.NoLabel)
+		}
 	}
 	return to, nil
 }

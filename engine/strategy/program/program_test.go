@@ -253,7 +253,7 @@ func checkBatch(t *testing.T, data *dataset.Graph, line desktest.Line, b *deskte
 		t.Errorf("%d of %d vertices are distinct", len(distinct), len(ids))
 	}
 	var given []int32
-	given = data.Labels(given, toIDs(ids[:b.Roots]))
+	given = data.TargetsOf(given, toIDs(ids[:b.Roots]))
 	for i, y := range given {
 		if labels[i] != int64(y) {
 			t.Fatalf("vertex %d has label %d, and not %d", ids[i], labels[i], y)

@@ -42,7 +42,7 @@ func ahead(history []plan.Epoch) plan.Epoch {
 		if e.Epoch != first.Epoch {
 			break
 		}
-		evaluated := e.Eval != nil && e.Eval.Val != nil
+		evaluated := e.Eval.Ranks()
 		if evaluated && e.Better(first) || !evaluated && e.Loss < first.Loss {
 			first = e
 		}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/timing"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -76,6 +76,7 @@ func timed(ctx context.Context, w *forecast.Whole) (*costs.Timing, error) {
 		return nil, err
 	}
 	device.Write(weights, first)
+	learnt := task.New(w.Recipe.TaskSpec(&w.Graph.About))
 	t, err := timing.Layers(ctx, timing.Subject{
 		Model: w.Model, Device: device, Weights: weights, Topology: topology,
 		Input: func(_, _ int, vertices []uint32) (nn.Input, error) { return rows(vertices), nil },
@@ -87,7 +88,7 @@ func timed(ctx context.Context, w *forecast.Whole) (*costs.Timing, error) {
 			copy(to, w.Labels(nil, vertices))
 		},
 		Loss: func(dz, z tensor.Matrix, labels []int32) float64 {
-			return evaluate.Loss(device, w.Recipe.Loss, dz, z, labels, 1/float64(len(labels)))
+			return learnt.Loss(device, dz, z, labels, 1/float64(len(labels)))
 		},
 	}, census, shards)
 	if err != nil {
