@@ -180,7 +180,7 @@ func agentSettings() []setting {
 		{key: "name", fallback: host, usage: "the node's `NAME`, unique in its mesh (default: the host's name, with a number if another node has it)"},
 		{key: "listen", fallback: defaultListen, usage: "UDP address, `IP:PORT` (default " + defaultListen + ")"},
 		{key: "advertise", usage: "`IP:PORT` that others dial (default: the address that routes to the first peer)"},
-		{key: "api", kind: words, usage: "another `ADDR` to serve the API at, beside the socket in the data directory: unix:PATH or HOST:PORT; may be repeated; off loopback only health and metrics"},
+		{key: "api", kind: words, usage: "another `ADDR` to serve the API at, beside the socket in the data directory: unix:PATH, HOST:PORT or https://HOST:PORT; may be repeated; off loopback HOST:PORT has only health and metrics, and https:// needs tokens"},
 		{key: "api-group", usage: "the `GROUP` of this machine whose users may use the API's sockets, too (default: only the user that runs the agent)"},
 		{key: "bootstrap", kind: truth, fallback: "false", usage: "create a mesh; ignored if the node is in one"},
 		{key: "join", kind: words, usage: "`HOST:PORT` of a member to join; may be repeated"},
@@ -196,5 +196,5 @@ func agentSettings() []setting {
 
 // otherEnvironment lists the HOPMESH_* variables that are not settings of the agent.
 func otherEnvironment() []string {
-	return []string{"HOPMESH_ADDR", "HOPMESH_CONFIG", "HOPMESH_CPU", "HOPMESH_CUDA", "HOPMESH_LIBCUDA", "HOPMESH_CUBLAS"}
+	return []string{"HOPMESH_ADDR", "HOPMESH_API_TOKEN", "HOPMESH_API_TOKEN_FILE", "HOPMESH_CONFIG", "HOPMESH_CPU", "HOPMESH_CUDA", "HOPMESH_LIBCUDA", "HOPMESH_CUBLAS"}
 }

@@ -74,6 +74,7 @@ name        n                   flag --name
 listen      0.0.0.0:7946        default
 advertise   -                   default
 api         -                   default
+api-group   -                   default
 bootstrap   false               default
 join        a:1, c:3, d:4, b:2  flag --join
 token       (hidden)            flag --token

@@ -278,7 +278,11 @@ func forceLeave() *cobra.Command {
 			if revoke {
 				text = "%s is no longer in the mesh and can't come back; the gossip key is being replaced.\n"
 			}
-			if _, err = fmt.Fprintf(cmd.OutOrStdout(), text, output.Cell(name)); err == nil && len(out.Tokens) > 0 {
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), text, output.Cell(name))
+			if err == nil && len(out.APITokens) > 0 {
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "All API tokens have ended, since each may have been shown to it: %s. Make new ones with `hopmesh api token create`.\n", output.Cell(strings.Join(out.APITokens, ", ")))
+			}
+			if err == nil && len(out.Tokens) > 0 {
 				err = printEnded(cmd.OutOrStdout(), out)
 			}
 			return err

@@ -138,6 +138,22 @@ func (b backend) RevokeToken(ctx context.Context, id string) error {
 	return called(b, func(p *parts) error { return p.member.RevokeToken(ctx, id) })
 }
 
+func (b backend) Access(context.Context) ([]api.AccessInfo, error) {
+	return asked(b, func(p *parts) ([]api.AccessInfo, error) { return p.access.List(), nil })
+}
+
+func (b backend) GrantAccess(ctx context.Context, r api.AccessRequest) (api.AccessToken, error) {
+	return asked(b, func(p *parts) (api.AccessToken, error) { return p.access.Create(ctx, r) })
+}
+
+func (b backend) RevokeAccess(ctx context.Context, id string) error {
+	return called(b, func(p *parts) error { return p.access.Revoke(ctx, id) })
+}
+
+func (b backend) Scope(token string) (string, error) {
+	return asked(b, func(p *parts) (string, error) { return p.access.Scope(token) })
+}
+
 func (b backend) Datasets(context.Context) ([]api.DatasetSummary, error) {
 	return asked(b, func(p *parts) ([]api.DatasetSummary, error) { return p.data.List(), nil })
 }

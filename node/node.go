@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -147,8 +148,19 @@ func (n *Node) listenAPI(dir *member.Dir) ([]*serve.Listener, error) {
 	}
 	metrics := promhttp.HandlerFor(n.metrics, promhttp.HandlerOpts{})
 	return serve.Open(serve.Config{
-		Socket: dir.Socket(), Addresses: n.opts.API, Group: n.opts.APIGroup, Full: api.Handler(n.Backend(), metrics), Public: api.PublicHandler(n.Backend(), metrics), Log: n.log,
+		Socket: dir.Socket(), Addresses: n.opts.API, Group: n.opts.APIGroup, Full: api.Handler(n.Backend(), metrics), Public: api.PublicHandler(n.Backend(), metrics),
+		Remote: api.Remote(n.Backend(), metrics), TLS: n.apiTLS, Log: n.log,
 	})
+}
+
+var errNoCertificate = errors.New("this node is in no mesh, so it has no certificate")
+
+// apiTLS returns how the API is served over TLS, by the certificate that the node has now.
+func (n *Node) apiTLS() (*tls.Config, error) {
+	if p := n.parts.Load(); p != nil {
+		return p.id.APITLS(), nil
+	}
+	return nil, errNoCertificate
 }
 
 // say sends an event to whoever watches.

@@ -40,8 +40,8 @@ type Options struct {
 	// first peer.
 	Advertise string
 	// API lists where the HTTP API listens beside the socket in DataDir:
-	// "unix:PATH" or HOST:PORT. Addresses off loopback serve only health and
-	// metrics.
+	// "unix:PATH", HOST:PORT, or https://HOST:PORT. HOST:PORT off loopback serves only
+	// health and metrics.
 	API []string
 	// APIGroup is the group of the machine that may use the API's sockets. Default: none,
 	// only the user that runs the node.

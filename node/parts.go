@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/hopmesh/hopmesh/node/access"
 	"github.com/hopmesh/hopmesh/node/backup"
 	"github.com/hopmesh/hopmesh/node/damage"
 	"github.com/hopmesh/hopmesh/node/data"
@@ -40,6 +41,8 @@ type parts struct {
 	eventFiles *tensorboard.Writer
 	backups    *backup.Maker
 	vitals     *vitals.Vitals
+	access     *access.Tokens
+	id         *identity.Identity
 	// damage holds what this node and others found damaged. Any part may report to it.
 	damage *damage.Board
 }
@@ -48,7 +51,7 @@ type parts struct {
 func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity, start member.Start) (*parts, error) {
 	o, log := &n.opts, n.log.With("node", id.Name())
 	rounds := lead.NewRounds(log)
-	p := &parts{damage: n.damage}
+	p := &parts{damage: n.damage, id: id}
 	var err error
 	p.member, err = member.Open(member.Config{
 		Dir: dir, Conn: conn, ID: id, Start: start, About: o.about(), Advertise: o.Advertise, Join: o.Join, Stores: o.Stores, Damage: n.damage,
@@ -68,6 +71,7 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 		Answers: answers, Absent: absences.Of, LeftOut: leftOut, Damage: n.damage, Log: log,
 	})
 	jobOrders := control.Register(orders, state, apart, answers, control.Program{Version: o.Version, Computes: o.computing(), Knows: member.Knows(o.Numbers)}, log)
+	p.access = access.Register(orders, id, state, log)
 	p.peers = peers.New(network, log)
 	p.runner = jobs.Open(jobs.Config{
 		Dir: dir.Jobs(), Self: id.ID(), Memory: o.Memory, Device: o.computes(), Shard: p.data.ShardFile, Files: p.data.Keeper, Leader: jobOrders, Train: o.Train, Log: log,

@@ -3,6 +3,7 @@
 package clitest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -150,6 +151,30 @@ func (b *Backend) CA(context.Context) (api.CA, error) {
 func (b *Backend) RotateCA(ctx context.Context) (api.CA, error) { return b.CA(ctx) }
 
 func (b *Backend) RevokeToken(context.Context, string) error { return b.Err }
+
+func (b *Backend) Access(context.Context) ([]api.AccessInfo, error) {
+	if b.Empty || b.Err != nil {
+		return nil, b.Err
+	}
+	end := Then.Add(time.Hour)
+	return []api.AccessInfo{
+		{ID: "5f9a01c2d4e5", Scope: "operate", Name: "c\x1bi", Created: Then, Expires: &end},
+		{ID: "6f9a01c2d4e5", Scope: "read", Created: Then},
+	}, nil
+}
+
+func (b *Backend) GrantAccess(_ context.Context, r api.AccessRequest) (api.AccessToken, error) {
+	life, err := r.Life()
+	t := api.AccessToken{ID: "5f9a01c2d4e5", Token: "hma1-abc", Scope: r.Scope, Name: r.Name}
+	if end := Then.Add(life); life > 0 {
+		t.Expires = &end
+	}
+	return t, cmp.Or(err, b.Err)
+}
+
+func (b *Backend) RevokeAccess(context.Context, string) error { return b.Err }
+
+func (b *Backend) Scope(string) (string, error) { return "", b.Err }
 
 func (b *Backend) Ready(context.Context) []api.Check { return nil }
 

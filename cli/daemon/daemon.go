@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,12 +22,15 @@ import (
 // Flags are the flags of every command that talks to a daemon.
 type Flags struct {
 	Addr string
-	JSON bool
+	// TokenFile is where the token is that is shown to an API over TLS.
+	TokenFile string
+	JSON      bool
 }
 
-// Add adds --addr and --json to a command.
+// Add adds --addr, --api-token-file and --json to a command.
 func (d *Flags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&d.Addr, "addr", "", "`ADDR` of the daemon's API, unix:PATH or HOST:PORT (default: $HOPMESH_ADDR, else the socket in the default data directory)")
+	cmd.Flags().StringVar(&d.Addr, "addr", "", "`ADDR` of the daemon's API, unix:PATH, HOST:PORT or https://HOST:PORT (default: $HOPMESH_ADDR, else the socket in the default data directory)")
+	cmd.Flags().StringVar(&d.TokenFile, "api-token-file", "", "a `FILE` with the token for --addr https://HOST:PORT, or - for standard input (default: $HOPMESH_API_TOKEN_FILE, else the token in $HOPMESH_API_TOKEN)")
 	JSONFlag(cmd, &d.JSON)
 }
 
@@ -46,11 +50,42 @@ func (d *Flags) Client(cmd *cobra.Command) (*api.Client, error) {
 		}
 		addr = "unix:" + filepath.Join(dir, socket)
 	}
-	c, err := api.NewClient(addr)
+	if !api.IsTLS(addr) && d.TokenFile != "" {
+		return nil, usage.Errorf(cmd, "a token is shown only over TLS, so --api-token-file goes with --addr https://HOST:PORT, and not with %s", addr)
+	}
+	var c *api.Client
+	var token string
+	var err error
+	if api.IsTLS(addr) {
+		if token, err = d.token(cmd); err != nil {
+			return nil, err
+		}
+	}
+	if token == "" {
+		c, err = api.NewClient(addr) // over TLS it says that one is missing
+	} else {
+		c, err = api.NewTLSClient(addr, token)
+	}
 	if err != nil {
 		return nil, usage.Errorf(cmd, "%v", err)
 	}
 	return c, nil
+}
+
+// token returns the token that is shown to an API over TLS, or "".
+func (d *Flags) token(cmd *cobra.Command) (string, error) {
+	path := cmp.Or(d.TokenFile, os.Getenv("HOPMESH_API_TOKEN_FILE"))
+	if path == "" {
+		return os.Getenv("HOPMESH_API_TOKEN"), nil
+	}
+	line, from, err := usage.FirstLine(path, cmd.InOrStdin())
+	if err != nil {
+		return "", fmt.Errorf("read the API token: %w", err)
+	}
+	if line == "" {
+		return "", fmt.Errorf("read the API token: the first line of %s is empty; put there what `hopmesh api token create --json | jq -r .token` prints", from)
+	}
+	return line, nil
 }
 
 // Ask connects to the daemon and makes one request.

@@ -187,6 +187,7 @@ func (c RemoveMember) apply(s *State, index uint64) error {
 	}
 	if c.Why == Revoked {
 		s.Key.Stale = true
+		s.Access = nil // any of them may have been shown to it
 	}
 	delete(s.Members, c.ID)
 	s.strike(c.ID)

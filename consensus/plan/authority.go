@@ -78,6 +78,7 @@ func (c RetireAuthority) apply(s *State, _ uint64) error {
 	now := *s.Authority
 	now.Former = false
 	s.Authority = &now
+	s.Access = s.Access.Pinning(c.Serial)
 	maps.DeleteFunc(s.Tokens, func(_ string, t Token) bool { return t.Authority < c.Serial })
 	return nil
 }

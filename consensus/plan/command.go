@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Command is a change of the plan: one of the structs in this file, in authority.go, in
+// Command is a change of the plan: one of the structs in this file, in token.go, authority.go,
 // dataset_command.go or in job_command.go. Fields may be added as long as old nodes
 // reach the same state without them; else it is another command, with a number of its own
 // (see version.go).
@@ -47,6 +47,8 @@ const (
 	KindNameAuthority
 	KindRetireAuthority
 	KindSetComputing
+	KindGrantAccess
+	KindRevokeAccess
 )
 
 type (
@@ -249,6 +251,10 @@ func Decode(data []byte) (Command, error) {
 		return parse[RetireAuthority](body)
 	case KindSetComputing:
 		return parse[SetComputing](body)
+	case KindGrantAccess:
+		return parse[GrantAccess](body)
+	case KindRevokeAccess:
+		return parse[RevokeAccess](body)
 	default:
 		if later, in := trial[k]; in {
 			return later(body)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hopmesh/hopmesh/consensus/plan/access"
 	"github.com/hopmesh/hopmesh/engine/epoch"
 )
 
@@ -176,6 +177,8 @@ func seeds(f *testing.F) [][]byte {
 		NameAuthority{Serial: 1, Cert: []byte("a certificate"), Link: []byte("a link"), Now: now},
 		RetireAuthority{Serial: 1},
 		SetComputing{ID: "j2", From: 1, To: 2},
+		GrantAccess{Token: access.New(hash, access.Operate, "ci", time.Unix(1000, 0), time.Hour), Now: time.Unix(1000, 0)},
+		RevokeAccess{ID: access.ID(hash)},
 	} {
 		data, err := Encode(c)
 		if err != nil {

@@ -82,7 +82,7 @@ func (s *State) check() error {
 			return fmt.Errorf("%w: token %.40q under the id %.40q", ErrBadSnapshot, t.ID, id)
 		}
 	}
-	if err := cmp.Or(s.Authority.check(), s.checkDatasets(), s.checkJobs()); err != nil {
+	if err := cmp.Or(s.Access.Check(), s.Authority.check(), s.checkDatasets(), s.checkJobs()); err != nil {
 		return fmt.Errorf("%w: %w", ErrBadSnapshot, err)
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	"github.com/hopmesh/hopmesh/consensus/plan/access"
 )
 
 // State is one version of the plan. It is immutable: a pointer to it may be read for
@@ -23,6 +25,8 @@ type State struct {
 	// of the others only the newest.
 	Gone   map[string]Gone  `json:"gone,omitempty"`
 	Tokens map[string]Token `json:"tokens,omitempty"` // by token id
+	// Access is who may use the API from other machines.
+	Access access.Set `json:"access,omitempty"`
 	// Binding means that tokens count their uses and that members say by which they joined,
 	// from now on: see BindsTokens.
 	Binding bool `json:"binding,omitempty"`

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/hopmesh/hopmesh/consensus/plan/access"
 )
 
 // Token lets new nodes join. The plan holds only the hash of its secret.
@@ -237,4 +239,34 @@ func (c Admit) apply(s *State, index uint64) error {
 	s.Tokens[t.ID] = t
 	s.Binding = true
 	return nil
+}
+
+type (
+	// GrantAccess adds a token of the API, and drops those that have expired by Now, the leader's
+	// clock.
+	GrantAccess struct {
+		Token access.Token `json:"token"`
+		Now   time.Time    `json:"now"`
+	}
+
+	// RevokeAccess drops a token of the API.
+	RevokeAccess struct {
+		ID string `json:"id"`
+	}
+)
+
+func (GrantAccess) kind() Kind  { return KindGrantAccess }
+func (RevokeAccess) kind() Kind { return KindRevokeAccess }
+
+func (c GrantAccess) apply(s *State, _ uint64) (err error) {
+	if c.Token.Authority < s.authority() || c.Token.Authority > maxNumber {
+		return fmt.Errorf("%w: the token pins %d, and %d is in force", ErrAuthoritySerial, c.Token.Authority, s.authority())
+	}
+	s.Access, err = s.Access.Add(c.Token, c.Now)
+	return err
+}
+
+func (c RevokeAccess) apply(s *State, _ uint64) (err error) {
+	s.Access, err = s.Access.Remove(c.ID)
+	return err
 }

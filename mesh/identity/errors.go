@@ -34,4 +34,6 @@ var (
 	ErrGossipKeys = errors.New("the gossip keys are not usable")
 	// ErrToken means that a join token is malformed.
 	ErrToken = errors.New("the join token is not usable")
+	// ErrAPIToken means that a token of the API is malformed.
+	ErrAPIToken = errors.New("the API token is not usable")
 )

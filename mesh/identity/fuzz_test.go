@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,10 +17,14 @@ import (
 func FuzzParseToken(f *testing.F) {
 	f.Add("")
 	f.Add("hm1-")
+	f.Add(APIToken(fixedToken).String())
 	f.Add(fixedToken.String())
 	f.Add(fixedToken.String()[:50])
 	f.Add("hm1-" + string(bytes.Repeat([]byte("a"), 87)))
 	f.Fuzz(func(t *testing.T, s string) {
+		if token, err := ParseAPIToken(s); err == nil && token.String() != strings.ToLower(strings.TrimSpace(s)) {
+			t.Errorf("%q became %q", s, token)
+		}
 		token, err := ParseToken(s)
 		if err != nil {
 			return

@@ -17,6 +17,10 @@ const (
 	ALPNJoin    = "hopmesh-join/1"
 )
 
+// alpnAPI is the protocol of the API in TLS protocol negotiation. A connection for it is none for
+// members or newcomers, nor the other way round.
+const alpnAPI = "http/1.1"
+
 // ServerTLS returns the configuration of a listener for members and newcomers. A member
 // proves its identity, and allow may still refuse it. A newcomer shows no certificate
 // and gets ALPNJoin, whatever else it offers: the caller must pass such connections
@@ -54,6 +58,14 @@ func (i *Identity) ServerTLS(allow func(id string) error) *tls.Config {
 		return members, nil
 	}
 	return outer
+}
+
+// APITLS returns the configuration of a listener for clients of the API, who show no certificate:
+// tokens say who they are.
+func (i *Identity) APITLS() *tls.Config {
+	c := baseTLS(alpnAPI)
+	c.GetCertificate = i.serverCertificate
+	return c
 }
 
 // ClientTLS returns the configuration for dialling a member by one of the members'

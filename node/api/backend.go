@@ -29,6 +29,12 @@ type Backend interface {
 	// that admits any number of nodes.
 	CreateToken(ctx context.Context, ttl time.Duration, uses uint64) (Token, error)
 	RevokeToken(ctx context.Context, id string) error
+	// Access, GrantAccess and RevokeAccess are about the tokens by which the API is used from
+	// other machines. Scope returns what the holder of one may do, from local state.
+	Access(ctx context.Context) ([]AccessInfo, error)
+	GrantAccess(ctx context.Context, r AccessRequest) (AccessToken, error)
+	RevokeAccess(ctx context.Context, id string) error
+	Scope(token string) (string, error)
 	// CA asks the other nodes for their part. RotateCA returns when the new CA is named.
 	CA(ctx context.Context) (CA, error)
 	RotateCA(ctx context.Context) (CA, error)

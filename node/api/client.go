@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hopmesh/hopmesh/node/api/pin"
 	"github.com/hopmesh/hopmesh/node/api/secret"
 )
 
@@ -37,7 +39,9 @@ type Client struct {
 	addr string // as given, for messages
 	tcp  bool
 	base string // URL without path
-	http *http.Client
+	// token is shown with each request, to nodes of the mesh that it pins; "": none.
+	token string
+	http  *http.Client
 }
 
 // NewClient makes a client for "unix:PATH" or HOST:PORT. It does not connect.
@@ -49,6 +53,8 @@ func NewClient(addr string) (*Client, error) {
 			return nil, fmt.Errorf("the address %q names no socket: give unix:PATH or HOST:PORT", addr)
 		}
 		network, target, base = "unix", path, "http://localhost"
+	} else if IsTLS(addr) {
+		return nil, fmt.Errorf("the API at %s needs a token: give --api-token-file FILE with what `hopmesh api token create` prints", addr)
 	} else if !isHostPort(addr) {
 		return nil, fmt.Errorf("%q is no address of a daemon: give unix:PATH or HOST:PORT", addr)
 	}
@@ -68,6 +74,35 @@ func NewClient(addr string) (*Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
+
+// NewTLSClient makes a client for https://HOST:PORT, which shows a token of the API. It sends it
+// only to nodes of the mesh that the token pins. It does not connect.
+func NewTLSClient(addr, token string) (*Client, error) {
+	target, is := strings.CutPrefix(addr, schemeTLS)
+	if !is || !isHostPort(target) {
+		return nil, fmt.Errorf("%q is no address of a daemon: give https://HOST:PORT", addr)
+	}
+	authority, token, err := pin.Authority(token)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{addr: addr, base: addr, token: token, http: &http.Client{
+		Transport: &http.Transport{
+			// No proxy, as for other clients: the connection must end at a node.
+			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+			TLSClientConfig:     pin.TLS(authority),
+			TLSHandshakeTimeout: dialTimeout,
+			IdleConnTimeout:     30 * time.Second,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// schemeTLS stands in front of addresses where the API is served over TLS.
+const schemeTLS = "https://"
+
+// IsTLS reports whether the API is served over TLS at an address, so that it needs a token.
+func IsTLS(addr string) bool { return strings.HasPrefix(addr, schemeTLS) }
 
 func isHostPort(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
@@ -150,6 +185,21 @@ func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.call(ctx, changeTimeout, http.MethodDelete, "/v1/tokens/"+url.PathEscape(id), nil, nil)
 }
 
+// Access lists the tokens by which the API is used from other machines.
+func (c *Client) Access(ctx context.Context) (list []AccessInfo, err error) {
+	return list, c.call(ctx, readTimeout, http.MethodGet, "/v1/access", nil, &list)
+}
+
+// GrantAccess makes such a token.
+func (c *Client) GrantAccess(ctx context.Context, r AccessRequest) (t AccessToken, err error) {
+	return t, c.call(ctx, changeTimeout, http.MethodPost, "/v1/access", r, &t)
+}
+
+// RevokeAccess revokes such a token.
+func (c *Client) RevokeAccess(ctx context.Context, id string) error {
+	return c.call(ctx, changeTimeout, http.MethodDelete, "/v1/access/"+url.PathEscape(id), nil, nil)
+}
+
 // Backup writes a backup, and says what is in it.
 func (c *Client) Backup(ctx context.Context, r BackupRequest, to io.Writer) (b Backup, err error) {
 	err = c.fetch(ctx, "/v1/backup", r, to, func(h http.Header) (err error) {
@@ -229,6 +279,9 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 			// what to do.
 			keys, _ = secret.Find(c.addr)
 		}
+		if c.token != "" {
+			r.Header.Set("Authorization", bearer+c.token)
+		}
 		if len(keys) > 0 {
 			r.Header.Set("Authorization", bearer+keys[0])
 			keys = keys[1:]
@@ -255,6 +308,9 @@ func (c *Client) refusal(res *http.Response) error {
 	if err == nil && isJSON(res.Header.Get("Content-Type")) && json.Unmarshal(b, &e) == nil && e.Error != "" {
 		return &Error{Status: res.StatusCode, Message: e.Error}
 	}
+	if c.token == "" && strings.HasPrefix(string(b), "Client sent an HTTP request to an HTTPS server") { // as net/http says it
+		return NewError(res.StatusCode, "the daemon at %s serves its API over TLS there: give --addr https://%s and --api-token-file FILE", c.addr, c.addr)
+	}
 	return NewError(res.StatusCode, "what answers at %s does not know this request (%s): it is no hopmesh daemon, or one of another version", c.addr, res.Status)
 }
 
@@ -270,11 +326,34 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return c.gone("before it had answered")
 	}
+	if err := c.strange(err); err != nil {
+		return err
+	}
 	// The URL that *url.Error adds is useless: for a unix socket it is made up.
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	return fmt.Errorf("talk to the daemon at %s: %w", c.addr, err)
+}
+
+// strange puts what goes wrong with TLS into a sentence, and returns nil for all else.
+func (c *Client) strange(err error) error {
+	if c.token == "" {
+		return nil
+	}
+	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain || errors.Is(err, http.ErrSchemeMismatch) {
+		return fmt.Errorf("no TLS is spoken at %s: start the agent there with --api %s", c.addr, c.addr)
+	}
+	alert, is := errors.AsType[*net.OpError](err)
+	switch {
+	case errors.Is(err, pin.ErrForeign):
+		return fmt.Errorf("the node at %s is not of the mesh that the token is of: nothing was sent to it; check the address, or make a token on that mesh with `hopmesh api token create`", c.addr)
+	case errors.Is(err, pin.ErrExpired):
+		return fmt.Errorf("the node at %s was not trusted: %w", c.addr, pin.ErrExpired)
+	case is && alert.Op == "remote error":
+		return fmt.Errorf("the daemon at %s has no certificate to show yet, since it is in no mesh: see `hopmesh status` on its machine", c.addr)
+	}
+	return nil
 }
 
 // absent is ErrNoDaemon with the address, worded to stand in front of a reason.

@@ -23,6 +23,8 @@ type fake struct {
 	pl        Plan
 	infos     []TokenInfo
 	authority CA
+	access    []AccessInfo
+	scopes    map[string]string // of tokens
 	checks    []Check
 	sums      []DatasetSummary
 	set       Dataset
@@ -84,6 +86,24 @@ func (f *fake) CreateToken(_ context.Context, ttl time.Duration, uses uint64) (T
 	_ = f.note(uses)
 	return Token{ID: "3f9a01c2d4e5", Token: "hm1-x", Join: "hopmesh agent --join a:1 --token hm1-x"}, f.note(ttl)
 }
+
+func (f *fake) Access(context.Context) ([]AccessInfo, error) { return f.access, f.err }
+func (f *fake) GrantAccess(_ context.Context, r AccessRequest) (AccessToken, error) {
+	return AccessToken{ID: "5f9a01c2d4e5", Token: "hma1-x", Scope: r.Scope, Name: r.Name}, f.note(r)
+}
+func (f *fake) RevokeAccess(_ context.Context, id string) error { return f.note("revoke " + id) }
+
+// Scope knows tokens that name their scope; others have ended or never were.
+func (f *fake) Scope(token string) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if scope, is := f.scopes[token]; is {
+		return scope, nil
+	}
+	return "", errNoToken
+}
+
+var errNoToken = errors.New("the token is not known here")
 
 func (f *fake) Events(ctx context.Context) <-chan Event { return until(ctx, f.happen) }
 

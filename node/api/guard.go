@@ -14,16 +14,15 @@ import (
 // application/json. No browser can reach a unix socket.
 func refuseBrowsers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !fromUnixSocket(r) && !loopback(r.Host):
-			fail(w, NewError(http.StatusForbidden, "the API answers to localhost and loopback addresses only, not to %q", r.Host))
-		case r.Header.Get("Origin") != "" && !ownPage(r):
-			fail(w, NewError(http.StatusForbidden, "the API does not answer to web pages"))
-		case r.Method != http.MethodGet && r.Method != http.MethodHead && !isJSON(r.Header.Get("Content-Type")):
-			fail(w, NewError(http.StatusUnsupportedMediaType, "a %s request needs the header Content-Type: application/json", r.Method))
-		default:
-			next.ServeHTTP(w, r)
+		err := pageOrForm(r)
+		if !fromUnixSocket(r) && !loopback(r.Host) {
+			err = NewError(http.StatusForbidden, "the API answers to localhost and loopback addresses only, not to %q", r.Host)
 		}
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 

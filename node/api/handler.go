@@ -36,9 +36,13 @@ func PublicHandler(b Backend, metrics http.Handler) http.Handler {
 // server answers requests from its backend.
 type server struct{ Backend }
 
-// routes are all of the API's.
+// routes are all of the API's, and those of the page.
 func (s server) routes(metrics http.Handler) []route {
-	return slices.Concat(s.publicRoutes(metrics), s.meshRoutes(), s.datasetRoutes(), s.jobRoutes(), documentRoutes(), pageRoutes(), debugRoutes())
+	return slices.Concat(s.apiRoutes(metrics), debugRoutes(), pageRoutes())
+}
+
+func (s server) apiRoutes(metrics http.Handler) []route {
+	return slices.Concat(s.publicRoutes(metrics), s.meshRoutes(), s.accessRoutes(), s.datasetRoutes(), s.jobRoutes(), documentRoutes())
 }
 
 func (s server) publicRoutes(metrics http.Handler) []route {
@@ -119,6 +123,22 @@ func (s server) meshRoutes() []route {
 			[]parameter{{"level", "the lowest level: debug, info (the default), warn or error"}},
 			follows(s.monitor),
 		},
+	}
+}
+
+func (s server) accessRoutes() []route {
+	return []route{
+		{"GET /v1/access", readers, "Lists the tokens by which the API is used from other machines, without their secrets.", nil, asks(func(r *http.Request) ([]AccessInfo, error) {
+			list, err := s.Access(r.Context())
+			return notNull(list), err
+		})},
+		{"POST /v1/access", owners, "Makes a token by which the API is used from other machines.", nil, takes(func(r *http.Request, q AccessRequest) (AccessToken, error) {
+			return s.GrantAccess(r.Context(), q)
+		})},
+		{"DELETE /v1/access/{id}", owners, "Revokes a token by which the API is used from other machines.", nil, asks(func(r *http.Request) (Done, error) {
+			id := r.PathValue("id")
+			return Done{ID: id, OK: true}, s.RevokeAccess(r.Context(), id)
+		})},
 	}
 }
 

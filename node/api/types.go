@@ -204,6 +204,8 @@ type ForcedOut struct {
 	// Tokens are the ids of the tokens that the revoked node may have known, which have
 	// ended.
 	Tokens []string `json:"tokens"`
+	// APITokens are those of the tokens of the API that have ended with it, which are all.
+	APITokens []string `json:"api_tokens,omitempty"`
 	// Join is the command that adds a machine from now on; "" if no token ended, or no new
 	// one could be made.
 	Join    string     `json:"join,omitempty"`

@@ -204,6 +204,7 @@ type forceLeave struct {
 // forcedOut is what came of removing a node.
 type forcedOut struct {
 	Tokens []string `json:"tokens,omitempty"` // ids of those that ended with it
+	API    []string `json:"api,omitempty"`    // the same of tokens of the API
 	Voter  bool     `json:"voter,omitempty"`  // it was revoked as a voter, so it holds the CA's key
 }
 
@@ -232,22 +233,22 @@ func (a *admission) onForceLeave(ctx context.Context, _ string, o forceLeave) (f
 	if o.Revoke {
 		out.Voter = slices.ContainsFunc(a.plan.Servers(), func(s plan.Server) bool { return s.ID == id && s.Voter })
 	}
-	before := a.plan.State().Tokens
+	before := a.plan.State()
 	after, err := a.plan.Apply(ctx, plan.RemoveMember{ID: id, Why: why, Tokens: o.Revoke})
 	if err != nil {
 		return forcedOut{}, err
 	}
 	if o.Revoke {
-		out.Tokens = missing(before, after.Tokens)
+		out.Tokens, out.API = missing(before.Tokens, after.Tokens), missing(before.Access, after.Access)
 	}
-	a.log.Warn("removed a node on request", "name", s.NameOf(id), "id", id, "revoked", o.Revoke, "tokens", out.Tokens)
+	a.log.Warn("removed a node on request", "name", s.NameOf(id), "id", id, "revoked", o.Revoke, "tokens", out.Tokens, "api_tokens", out.API)
 	a.plan.Hint()
 	return out, nil
 }
 
 // missing lists the ids of the tokens that are in one plan and no more in a later one, sorted. A
 // node that was revoked before ends none.
-func missing(before, after map[string]plan.Token) []string {
+func missing[T any](before, after map[string]T) []string {
 	var ids []string
 	for id := range before {
 		if _, in := after[id]; !in {

@@ -80,7 +80,7 @@ func (m *Member) ForceLeave(ctx context.Context, r api.ForceLeaveRequest) (api.F
 	if err != nil {
 		return api.ForcedOut{}, lead.APIError(err)
 	}
-	out := api.ForcedOut{Name: r.Name, OK: true, Tokens: done.Tokens}
+	out := api.ForcedOut{Name: r.Name, OK: true, Tokens: done.Tokens, APITokens: done.API}
 	if done.Voter {
 		out.Warning = "the node was a voter and holds the key of the mesh's CA, by which it can make certificates under other ids: if it is in wrong hands, run `hopmesh ca rotate` now"
 	}

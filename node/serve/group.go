@@ -35,7 +35,7 @@ func open(path string, gid int) error {
 	if err := os.Chown(path, -1, gid); err != nil {
 		return denied(path, gid, err)
 	}
-	return protect(path, os.Chmod(path, 0o660))
+	return protect(path, os.Chmod(path, 0o660)) //nolint:gosec // that is what the group is for
 }
 
 // enter lets the group pass through the folder of the node's own socket, which it then still can't

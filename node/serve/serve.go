@@ -5,6 +5,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,7 +34,7 @@ type Listener struct {
 // Config says where to serve what.
 type Config struct {
 	// Socket is the path of a unix socket that is always served, and Addresses are others:
-	// "unix:PATH" or HOST:PORT.
+	// "unix:PATH", HOST:PORT, or https://HOST:PORT.
 	Socket    string
 	Addresses []string
 	// Group is the name of the group that may use the unix sockets, too; "": their owner alone.
@@ -41,7 +42,10 @@ type Config struct {
 	// Full is served where only this machine reaches it, on loopback behind a secret, and
 	// Public elsewhere.
 	Full, Public http.Handler
-	Log          *slog.Logger
+	// Remote is served over TLS, and TLS says how at each handshake.
+	Remote http.Handler
+	TLS    func() (*tls.Config, error)
+	Log    *slog.Logger
 }
 
 // Open opens every address before any is served, so that a node that can't serve all of them
@@ -64,7 +68,7 @@ func Open(cfg Config) ([]*Listener, error) {
 	for _, addr := range addresses {
 		l, err := listenAt(addr, gid)
 		if err == nil {
-			l.choose(cfg)
+			l.choose(cfg, secure(addr))
 			opened = append(opened, l)
 		} else {
 			for _, o := range opened {
@@ -85,15 +89,28 @@ func listenAt(addr string, gid int) (*Listener, error) {
 		l.Listener, err = listenUnix(path, gid)
 		return l, err
 	}
-	if l.Listener, err = net.Listen("tcp", addr); err != nil {
+	if l.Listener, err = net.Listen("tcp", strings.TrimPrefix(addr, scheme)); err != nil {
 		return nil, fmt.Errorf("serve the API on %s: %w; choose another with --api", addr, err)
 	}
 	return l, nil
 }
 
+// scheme stands in front of addresses where the API is served over TLS.
+const scheme = "https://"
+
+func secure(addr string) bool { return strings.HasPrefix(addr, scheme) }
+
 // choose decides what is served, by who reaches the address.
-func (l *Listener) choose(cfg Config) {
+func (l *Listener) choose(cfg Config, secure bool) {
 	l.log, l.handler = cfg.Log, cfg.Public
+	if secure {
+		l.handler = cfg.Remote
+		l.Listener = tls.NewListener(l.Listener, &tls.Config{
+			MinVersion:         tls.VersionTLS13,
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return cfg.TLS() },
+		})
+		return
+	}
 	if l.Addr().Network() == "unix" {
 		l.handler = cfg.Full
 		return

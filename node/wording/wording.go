@@ -43,17 +43,19 @@ var others = map[string]string{
 
 // commands are the keys of commands.
 var commands = map[string]string{
-	"dataset.remove": "dataset remove",
-	"dataset.show":   "dataset show",
-	"doctor":         "doctor",
-	"force-leave":    "force-leave",
-	"members":        "members",
-	"token.create":   "token create",
-	"token.revoke":   "token revoke",
-	"train.options":  "train options",
-	"train.remove":   "train remove",
-	"train.resume":   "train resume",
-	"train.stop":     "train stop",
+	"api.token.create": "api token create",
+	"api.token.revoke": "api token revoke",
+	"dataset.remove":   "dataset remove",
+	"dataset.show":     "dataset show",
+	"doctor":           "doctor",
+	"force-leave":      "force-leave",
+	"members":          "members",
+	"token.create":     "token create",
+	"token.revoke":     "token revoke",
+	"train.options":    "train options",
+	"train.remove":     "train remove",
+	"train.resume":     "train resume",
+	"train.stop":       "train stop",
 }
 
 // keyPattern matches a key, which may have a value or arguments: {lr}, {pipe.ways=2},
