@@ -120,3 +120,46 @@ func TestAKilledProcessIsSeenSooner(t *testing.T) {
 		})
 	}
 }
+
+// A process that takes the place of one that was killed, at another address, is not taken for dead by
+// the connections to the one before.
+func TestARestartElsewhereIsNoDeath(t *testing.T) {
+	virtual(t, 0, func(t *testing.T, g *ground) {
+		g.net.Refuse()
+		g.grow(3)
+		a, victim := g.meshes[0], g.meshes[1]
+		meet(t, a, victim)
+		must(t, victim.cfg.Conn.Close())
+		cfg := victim.cfg
+		cfg.Conn = g.socket(7)
+		cfg.Advertise = addrPort(cfg.Conn.LocalAddr())
+		back, err := Open(cfg)
+		must(t, err)
+		defer func() { must(t, errors.Join(back.Close(), cfg.Conn.Close())) }()
+		back.Handle("echo", echo)
+		back.Ready()
+		g.wait("it is known where it is now", func() bool {
+			m, _ := a.Member(back.ID())
+			return m.Status == Alive && m.Addr == cfg.Advertise
+		})
+		old := 0
+		for _, l := range a.pool.links() {
+			if addrPort(l.conn.RemoteAddr()) != cfg.Advertise {
+				old++
+			}
+		}
+		for begin := time.Now(); time.Since(begin) < 25*time.Second; <-time.After(50 * time.Millisecond) {
+			if got := statusAt(a, back.ID()); got != Alive {
+				t.Fatalf("it is %s %s after it was back", got, time.Since(begin))
+			}
+			for _, l := range a.pool.links() { // as if requests were under way
+				if l.peer == back.ID() {
+					paths{a}.probe(t.Context(), l)
+				}
+			}
+		}
+		if old == 0 {
+			t.Error("there was no connection to the process before")
+		}
+	})
+}

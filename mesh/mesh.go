@@ -143,9 +143,7 @@ func Open(cfg Config) (*Mesh, error) {
 	}
 	m.wg.Go(m.seekPeers)
 	m.wg.Go(paths{m}.watch)
-	m.wg.Go(func() {
-		gone.Watch(m.ctx, cfg.Conn, paths{m}.links, func(id string) { m.members.tell(word{id: id, parts: true}) })
-	})
+	m.wg.Go(func() { gone.Watch(m.ctx, cfg.Conn, paths{m}.links) })
 	return m, nil
 }
 

@@ -17,13 +17,10 @@ import (
 // a new one carries what the old one does not. Each side checks the packets that it sends.
 
 const (
-	pathTick = time.Second
-	// pathWait is how long the answer to a check may take.
-	pathWait = 2 * time.Second
-	// pathRest is how many ticks pass between checks of one connection.
-	pathRest = 1
-	// pathBytes are sent in a check: enough to fill a packet.
-	pathBytes = 2048
+	pathTick  = time.Second
+	pathWait  = 2 * time.Second // for the answer to a check
+	pathRest  = 1               // ticks between checks of one connection
+	pathBytes = 2048            // are sent in a check: enough to fill a packet
 )
 
 // pathWatch is what was sent on a connection until the last tick.
@@ -81,14 +78,17 @@ func (p paths) watch() {
 	}
 }
 
-// links lists the connections for package gone.
+// links lists the connections to where nodes are now, for package gone.
 func (p paths) links() (list []gone.Link) {
 	for _, l := range p.mesh.pool.links() {
-		list = append(list, gone.Link{
-			Key: l, Peer: l.peer, Addr: addrPort(l.conn.RemoteAddr()), Done: l.conn.Context().Done(),
-			Counts: func() (sent, received uint64) { s := l.conn.ConnectionStats(); return s.PacketsSent, s.PacketsReceived },
-			Ask:    func(ctx context.Context) <-chan struct{} { return p.probe(ctx, l) },
-		})
+		if at, known := p.mesh.address(l.peer); known && at == addrPort(l.conn.RemoteAddr()) {
+			list = append(list, gone.Link{
+				Key: l, Peer: l.peer, Addr: at, Done: l.conn.Context().Done(), Ended: func() { p.mesh.pool.parts(l) },
+				Counts: func() (sent, received uint64) { s := l.conn.ConnectionStats(); return s.PacketsSent, s.PacketsReceived },
+				Ask:    func(ctx context.Context) <-chan struct{} { return p.probe(ctx, l) },
+				Close:  func() { _ = l.conn.CloseWithError(quic.ApplicationErrorCode(CodeGoodbye), "its process has ended") },
+			})
+		}
 	}
 	return list
 }

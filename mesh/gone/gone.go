@@ -38,12 +38,14 @@ type Link struct {
 	Ask func(ctx context.Context) <-chan struct{}
 	// Done is closed when the connection has ended.
 	Done <-chan struct{}
+	// Close ends the connection, so that nobody waits for it any more. Ended is called once those to the
+	// node at this address are closed, since its process has ended.
+	Close, Ended func()
 }
 
-// Watch looks at connections until ctx ends. conn is the socket that they use. ended is called with a
-// node whose process has ended.
-func Watch(ctx context.Context, conn net.PacketConn, links func() []Link, ended func(peer string)) {
-	w := watcher{refuses: knocker(conn), ended: ended, seen: map[any]*packets{}, trying: map[string]bool{}}
+// Watch looks at connections until ctx ends. conn is the socket that they use.
+func Watch(ctx context.Context, conn net.PacketConn, links func() []Link) {
+	w := watcher{refuses: knocker(conn), links: links, seen: map[any]*packets{}, trying: map[string]bool{}}
 	if w.refuses == nil {
 		return
 	}
@@ -53,7 +55,7 @@ func Watch(ctx context.Context, conn net.PacketConn, links func() []Link, ended 
 	for {
 		select {
 		case <-tick.C:
-			w.look(ctx, links())
+			w.look(ctx)
 		case <-ctx.Done():
 			return
 		}
@@ -63,7 +65,7 @@ func Watch(ctx context.Context, conn net.PacketConn, links func() []Link, ended 
 // watcher is the state of Watch.
 type watcher struct {
 	refuses func(ctx context.Context, to netip.AddrPort) bool
-	ended   func(peer string)
+	links   func() []Link
 	seen    map[any]*packets
 	tries   sync.WaitGroup
 
@@ -71,10 +73,10 @@ type watcher struct {
 	trying map[string]bool // nodes whose ports are being tried
 }
 
-func (w *watcher) look(ctx context.Context, links []Link) {
+func (w *watcher) look(ctx context.Context) {
 	before := w.seen
 	w.seen = map[any]*packets{}
-	for _, l := range links {
+	for _, l := range w.links() {
 		sent, received := l.Counts()
 		p := before[l.Key]
 		if p == nil {
@@ -85,7 +87,7 @@ func (w *watcher) look(ctx context.Context, links []Link) {
 			w.tries.Go(func() {
 				defer w.end(l.Peer)
 				if w.hasEnded(ctx, l) {
-					w.ended(l.Peer)
+					w.bury(l)
 				}
 			})
 		}
@@ -130,6 +132,16 @@ func (w *watcher) hasEnded(ctx context.Context, l Link) bool {
 	}
 	_, received := l.Counts()
 	return received == before
+}
+
+// bury ends all connections to a process that has ended.
+func (w *watcher) bury(l Link) {
+	for _, other := range w.links() {
+		if other.Peer == l.Peer && other.Addr == l.Addr {
+			other.Close()
+		}
+	}
+	l.Ended()
 }
 
 // packets is what a connection has counted.

@@ -47,6 +47,9 @@ func (f *far) ask(context.Context) <-chan struct{} {
 	return answered
 }
 
+// idle counts the packets of a connection that rests.
+func idle() (sent, received uint64) { return 10, 10 }
+
 // send sends the node a packet every 100 ms for so long.
 func (f *far) send(d time.Duration) {
 	for begin := time.Now(); time.Since(begin) < d; <-time.After(100 * time.Millisecond) {
@@ -79,16 +82,23 @@ func TestWhoHasEnded(t *testing.T) {
 				f := c.node
 				f.done = make(chan struct{})
 				ctx, cancel := context.WithCancel(t.Context())
-				var dead []string
-				watched := make(chan struct{})
-				link := Link{Key: f, Peer: "p", Counts: f.counts, Ask: f.ask, Done: f.done}
-				go func() {
-					defer close(watched)
-					Watch(ctx, f, func() []Link { return []Link{link} }, func(peer string) {
+				var said []string
+				say := func(what string) func() {
+					return func() {
 						f.mu.Lock()
 						defer f.mu.Unlock()
-						dead = append(dead, peer)
-					})
+						said = append(said, what)
+					}
+				}
+				links := []Link{
+					{Key: f, Peer: "p", Counts: f.counts, Ask: f.ask, Done: f.done, Close: say("close"), Ended: say("ended")},
+					{Key: 2, Peer: "p", Counts: idle, Close: say("close another"), Ended: say("ended again")},
+					{Key: 3, Peer: "q", Counts: idle, Close: say("close another node's"), Ended: say("another node ended")},
+				}
+				watched := make(chan struct{})
+				go func() {
+					defer close(watched)
+					Watch(ctx, f, func() []Link { return links })
 				}()
 				f.send(time.Second)
 				if c.during != nil {
@@ -99,8 +109,12 @@ func TestWhoHasEnded(t *testing.T) {
 				f.send(700 * time.Millisecond)
 				cancel()
 				<-watched
-				if got := slices.Equal(dead, []string{"p"}); got != c.dead || len(dead) > 1 {
-					t.Errorf("ended: %v", dead)
+				var want []string
+				if c.dead {
+					want = []string{"close", "close another", "ended"}
+				}
+				if !slices.Equal(said, want) {
+					t.Errorf("it did %q, not %q", said, want)
 				}
 				if (f.knocks > 0) != c.mustKnock {
 					t.Errorf("its port was tried %d times", f.knocks)
@@ -118,7 +132,7 @@ func TestRestingConnections(t *testing.T) {
 		watched := make(chan struct{})
 		go func() {
 			defer close(watched)
-			Watch(ctx, f, func() []Link { return []Link{{Key: f, Peer: "p", Counts: f.counts, Ask: f.ask}} }, func(string) {})
+			Watch(ctx, f, func() []Link { return []Link{{Key: f, Peer: "p", Counts: f.counts, Ask: f.ask}} })
 		}()
 		<-time.After(time.Minute)
 		if f.knocks != 0 {
