@@ -78,17 +78,16 @@ func (p paths) watch() {
 	}
 }
 
-// links lists the connections to where nodes are now, for package gone.
+// links lists the connections for package gone. A process that takes the place of another has younger
+// ones, by which parts knows.
 func (p paths) links() (list []gone.Link) {
 	for _, l := range p.mesh.pool.links() {
-		if at, known := p.mesh.address(l.peer); known && at == addrPort(l.conn.RemoteAddr()) {
-			list = append(list, gone.Link{
-				Key: l, Peer: l.peer, Addr: at, Done: l.conn.Context().Done(), Ended: func() { p.mesh.pool.parts(l) },
-				Counts: func() (sent, received uint64) { s := l.conn.ConnectionStats(); return s.PacketsSent, s.PacketsReceived },
-				Ask:    func(ctx context.Context) <-chan struct{} { return p.probe(ctx, l) },
-				Close:  func() { _ = l.conn.CloseWithError(quic.ApplicationErrorCode(CodeGoodbye), "its process has ended") },
-			})
-		}
+		list = append(list, gone.Link{
+			Key: l, Peer: l.peer, Addr: addrPort(l.conn.RemoteAddr()), Done: l.conn.Context().Done(), Ended: func() { p.mesh.pool.parts(l) },
+			Counts: func() (sent, received uint64) { s := l.conn.ConnectionStats(); return s.PacketsSent, s.PacketsReceived },
+			Ask:    func(ctx context.Context) <-chan struct{} { return p.probe(ctx, l) },
+			Close:  func() { _ = l.conn.CloseWithError(quic.ApplicationErrorCode(CodeGoodbye), "its process has ended") },
+		})
 	}
 	return list
 }
