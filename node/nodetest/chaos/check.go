@@ -28,8 +28,8 @@ func (w *world) recover() {
 		w.restart(i)
 	}
 	w.asked.Wait()
-	w.c.Wait("all nodes are ready and hold equal plans", toAgree, w.agreed)
-	w.c.Wait("the job is done", toFinish, func() bool { return w.done(w.job) })
+	w.c.Wait("all nodes are ready and hold equal plans", toAgree, func() bool { w.look(); return w.agreed() })
+	w.c.Wait("the job is done", toFinish, func() bool { w.look(); return w.done(w.job) })
 }
 
 // staying lists the nodes that have not gone. Who was asked to go may have stayed, if
@@ -120,9 +120,11 @@ func (w *world) check(want []string) {
 		}
 	}()
 	w.c.Wait("who is said to hold a shard holds it", toAgree, func() bool {
+		w.look()
 		err = w.c.CheckHolders()
 		return err == nil
 	})
+	w.named()
 }
 
 // verify has all nodes read their files, which ends with an error where one is damaged. Those that

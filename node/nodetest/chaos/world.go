@@ -41,6 +41,7 @@ type world struct {
 	turned bool                        // a clock was set wrong
 	asked  sync.WaitGroup
 	*promises
+	findings *findings // of the node whose files may be damaged
 }
 
 // begin makes a mesh with a dataset and a job that trains, before any fault.
@@ -161,7 +162,7 @@ func (w *world) jobOn(i *nodetest.Instance, id string) api.Job {
 // happen lets all faults of the history happen.
 func (w *world) happen() {
 	for _, f := range w.h.Faults {
-		<-time.After(f.After)
+		w.rest(f.After)
 		w.bury()
 		w.befall(f)
 	}
@@ -183,10 +184,12 @@ func (w *world) befall(f fault) {
 	switch f.Kind {
 	case kill:
 		if i.Running() {
+			w.leaves(i)
 			i.Crash()
 		}
 	case stop:
 		if i.Running() {
+			w.leaves(i)
 			if err := i.Stop(); err != nil && !w.going[i] && !may(i, err) {
 				w.c.T.Fatalf("%s was stopped: %v", i.Name, err)
 			}
@@ -244,6 +247,7 @@ func (w *world) damage(i *nodetest.Instance, f fault) {
 		return
 	}
 	if i.Running() {
+		w.leaves(i)
 		i.Crash()
 	}
 	path, err := damage(i.Options.DataDir, f)
@@ -251,7 +255,10 @@ func (w *world) damage(i *nodetest.Instance, f fault) {
 	case err != nil:
 		w.c.T.Fatalf("damage a file of %s: %v", i.Name, err)
 	case path != "":
-		w.hurt = i
+		if w.hurt == nil {
+			w.hurt = i
+			w.listen(i)
+		}
 		if irreplaceable(path) {
 			before := i.MayEnd
 			i.MayEnd = func(err error) bool {
@@ -272,15 +279,20 @@ func irreplaceable(path string) bool {
 // may reports whether a node may have ended with this error.
 func may(i *nodetest.Instance, err error) bool { return i.MayEnd != nil && i.MayEnd(err) }
 
-// damage changes one file below dir, and returns its path, or "" if there is none.
-func damage(dir string, f fault) (string, error) {
-	var files []string
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+// damageable lists the files below dir that may be damaged.
+func damageable(dir string) (files []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() && d.Name() != "lock" && d.Name() != "ballast" {
 			files = append(files, path)
 		}
 		return err
 	})
+	return files, err
+}
+
+// damage changes one file below dir, and returns its path, or "" if there is none.
+func damage(dir string, f fault) (string, error) {
+	files, err := damageable(dir)
 	if err != nil || len(files) == 0 {
 		return "", err
 	}
