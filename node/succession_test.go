@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/hopmesh/hopmesh/node"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/nodetest"
 )
@@ -238,4 +239,46 @@ func roleOf(seenBy, n *nodetest.Instance) string {
 		}
 	}
 	return ""
+}
+
+// Who revokes a node hears that it has the CA's key, also if it does not vote any more, and that it may
+// have it if it does not answer; and while the CA is being replaced, when the key will be worthless.
+func TestARevokedNodeMayHaveTheKeyOfTheCA(t *testing.T) {
+	nodetest.Virtual(t, 4, func(t *testing.T, c *nodetest.Cluster) {
+		c.WaitVoters(3)
+		leader := c.Leader()
+		revoked := func(n *nodetest.Instance) string {
+			n.MayEnd = func(err error) bool { return errors.Is(err, node.ErrRemoved) }
+			out, err := leader.API().ForceLeave(t.Context(), api.ForceLeaveRequest{Name: n.Name, Revoke: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out.Warning
+		}
+		once := c.Nodes[slices.IndexFunc(c.Nodes, func(n *nodetest.Instance) bool { return n != leader && roleOf(leader, n) == "voter" })]
+		once.Kill()
+		failed(c, once)
+		c.Wait("another votes in its place", 10*time.Minute, func() bool { return roleOf(leader, once) == "nonvoter" })
+		once.Restart()
+		once.WaitReady()
+		<-time.After(5 * time.Second)
+		if role := roleOf(leader, once); role != "nonvoter" {
+			t.Fatalf("it is a %s again", role)
+		}
+		if got := revoked(once); !strings.Contains(got, "holds the key of the mesh's CA, by which") || !strings.Contains(got, "`hopmesh ca rotate` now") {
+			t.Errorf("of a node that voted once: %q", got)
+		}
+
+		away := c.Grow(1)[0]
+		away.Kill()
+		c.Wait("it has failed", time.Minute, func() bool {
+			return slices.ContainsFunc(leader.Members(), func(m api.Member) bool { return m.Name == away.Name && m.Status == "failed" })
+		})
+		if _, err := leader.API().RotateCA(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := revoked(away); !strings.Contains(got, "does not answer") || !strings.Contains(got, "once `hopmesh ca show` says") {
+			t.Errorf("of a node that does not answer while the CA is being replaced: %q", got)
+		}
+	})
 }

@@ -205,7 +205,9 @@ type forceLeave struct {
 type forcedOut struct {
 	Tokens []string `json:"tokens,omitempty"` // ids of those that ended with it
 	API    []string `json:"api,omitempty"`    // the same of tokens of the API
-	Voter  bool     `json:"voter,omitempty"`  // it was revoked as a voter, so it holds the CA's key
+	Voter  bool     `json:"voter,omitempty"`  // it was revoked and holds the CA's key, as voters do
+	Unsure bool     `json:"unsure,omitempty"` // it was revoked and may have voted once: it does not answer
+	Former bool     `json:"former,omitempty"` // it was revoked while two CAs are trusted
 }
 
 // onForceLeave removes a node on an operator's request. Without revocation it removes
@@ -231,7 +233,8 @@ func (a *admission) onForceLeave(ctx context.Context, _ string, o forceLeave) (f
 	}
 	var out forcedOut
 	if o.Revoke {
-		out.Voter = slices.ContainsFunc(a.plan.Servers(), func(s plan.Server) bool { return s.ID == id && s.Voter })
+		out.Voter, out.Unsure = a.succession.holds(ctx, id)
+		out.Former = s.Authority != nil && s.Authority.Former
 	}
 	before := a.plan.State()
 	after, err := a.plan.Apply(ctx, plan.RemoveMember{ID: id, Why: why, Tokens: o.Revoke})

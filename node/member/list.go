@@ -81,9 +81,7 @@ func (m *Member) ForceLeave(ctx context.Context, r api.ForceLeaveRequest) (api.F
 		return api.ForcedOut{}, lead.APIError(err)
 	}
 	out := api.ForcedOut{Name: r.Name, OK: true, Tokens: done.Tokens, APITokens: done.API}
-	if done.Voter {
-		out.Warning = "the node was a voter and holds the key of the mesh's CA, by which it can make certificates under other ids: if it is in wrong hands, run `hopmesh ca rotate` now"
-	}
+	out.Warning = done.warning()
 	if len(done.Tokens) > 0 {
 		t, err := m.CreateToken(ctx, nextToken, 0)
 		if err != nil {
@@ -93,6 +91,23 @@ func (m *Member) ForceLeave(ctx context.Context, r api.ForceLeaveRequest) (api.F
 		out.Join, out.Expires = t.Join, t.Expires
 	}
 	return out, nil
+}
+
+// warning says what a revoked node may still do by the key of the mesh's CA, or "".
+func (f forcedOut) warning() string {
+	rotate := "run `hopmesh ca rotate` now"
+	if f.Former {
+		rotate = "run `hopmesh ca rotate` once `hopmesh ca show` says that no CA is being replaced any more: it may know the key of the former CA and that of the new one"
+	}
+	switch {
+	case f.Voter:
+		return "the node was a voter and holds the key of the mesh's CA, by which it can make certificates under other ids: if it is in wrong hands, " + rotate
+	case f.Unsure:
+		return "the node does not answer, and holds the key of the mesh's CA if it was ever a voter since that was made: if it may have been, and is in wrong hands, " + rotate
+	case f.Former:
+		return "the mesh is replacing its CA: if the node was ever a voter before, it holds the key of the former one, which is trusted until `hopmesh ca show` says that no CA is being replaced any more; watch `hopmesh members` for nodes that you do not know until then"
+	}
+	return ""
 }
 
 // CreateToken makes a token that admits nodes: so many, or any number if uses is 0. With a

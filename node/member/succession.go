@@ -141,6 +141,16 @@ func (c *successions) letLead(ctx context.Context, s *plan.State) error {
 	return errors.New("this node leads without the CA's key, and no voter that answers has it")
 }
 
+// holds reports whether a node holds the key of the CA: each voter does, and one that voted once says
+// so itself. unsure: it does not answer.
+func (c *successions) holds(ctx context.Context, id string) (key, unsure bool) {
+	if votes(c.plan, id) {
+		return true, false
+	}
+	st, err := c.contacts.ask(ctx, id)
+	return err == nil && st.CAKey, err != nil
+}
+
 // mayVote returns an error if a node may not become a voter yet: while the former CA is trusted, one
 // that does not know it, since it joined by a token that pins the new one. As the leader it could
 // not reach members that were away since before.
