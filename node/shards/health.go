@@ -12,7 +12,6 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph/quicksum"
-	"golang.org/x/sys/unix"
 )
 
 // health is what is known of the files of shards, beside what is on disk. It is kept in
@@ -194,7 +193,7 @@ func hashFile(ctx context.Context, path string, between func(n int) bool) (strin
 		return "", none, stamp{}, err
 	}
 	if between != nil {
-		_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
+		forgetPages(f)
 	}
 	hash, b := quicksum.New(), make([]byte, 256<<10)
 	for ctx.Err() == nil {

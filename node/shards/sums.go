@@ -51,16 +51,6 @@ type Opened interface {
 	Stream(ctx context.Context, each func(piece []byte)) error
 }
 
-// Recognise spares the next Confirm of a mapped file that has the sums that it had when it was last
-// verified. It reads the caller's mapping, whose pages the caller needs anyway: to copy them, or to
-// map them once more, would take longer than the sums.
-func (k *Keeper) Recognise(ctx context.Context, dataset string, shard int, opened Opened) {
-	f := key{dataset, shard}
-	if !k.Intact(dataset, shard, opened.Info()) {
-		k.recognised(f, func(path, digest string) (stamp, bool) { return recogniseMapped(ctx, path, digest, opened) })
-	}
-}
-
 // recogniseMapped is recognise of a file that is mapped. It returns false if that is not the one at
 // the path.
 func recogniseMapped(ctx context.Context, path, digest string, opened Opened) (as stamp, ok bool) {

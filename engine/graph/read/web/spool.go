@@ -49,7 +49,7 @@ func (f *File) copyOnce(spool *os.File) error {
 	if err := unix.Fstatfs(int(spool.Fd()), &disk); err != nil {
 		return finally("look at the disk of %s: %w", os.TempDir(), err)
 	}
-	most := int64(disk.Bavail) * disk.Bsize / 2
+	most := int64(disk.Bavail * uint64(disk.Bsize) / 2)
 	tooLarge := finally("%s does not fit in half of what is free at %s, %d bytes, and its server does not send parts of a file: copy it elsewhere, and import the copy", f.name, os.TempDir(), most)
 	if a.total > most {
 		return tooLarge

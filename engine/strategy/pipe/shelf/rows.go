@@ -48,7 +48,7 @@ func (r *Rows) open(dir string, bytes int) (err error) {
 	}
 	// All of it is taken now, so that no later write finds the disk full.
 	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		err = unix.Fallocate(int(r.file.Fd()), 0, 0, int64(bytes))
+		err = allocate(r.file, bytes)
 	}
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		err = r.fill(bytes)
