@@ -21,6 +21,14 @@ PEERS := .tools/peers
 # Real graphs to cut, with their origins and licences beside them.
 GRAPHS := engine/graph/read/testdata
 
+# What makes and checks packages.
+NFPM_VERSION := v2.45.2
+NFPM := .tools/bin/nfpm-$(NFPM_VERSION)
+HELM_VERSION := v3.22.0
+HELM := .tools/bin/helm-$(HELM_VERSION)
+# As a Go module it takes longer to build than all else here: Debian has it.
+PROMTOOL := .tools/bin/promtool
+
 # What -race slows down too much to run before every push: whole meshes of many
 # nodes, measurements, and long arithmetic (the goroutines of which gemm, edges, train
 # and workers test by themselves). `make race` runs them too.
@@ -55,6 +63,13 @@ wheel: build ## dist/hopmesh-*.whl for x86-64 and arm64, which pip installs (nee
 	$(WHEEL) --program bin/$(OTHER_ARCH)/hopmesh
 
 OTHER_ARCH = $(if $(filter amd64,$(shell $(GO) env GOARCH)),arm64,amd64)
+
+# Files are dated with the commit, so that the same commit gives the same bytes.
+RELEASE = $(GO) run ./scripts/release -go $(GO) -nfpm $(NFPM) -version $(VERSION) -epoch $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct))
+
+.PHONY: release
+release: $(NFPM) ## dist/release: archives, deb and rpm for amd64 and arm64, Helm chart, image's files, SBOM, checksums
+	$(RELEASE)
 
 .PHONY: build-cuda
 build-cuda: ## bin/hopmesh-cuda, which looks for NVIDIA GPUs (needs gcc)
@@ -104,6 +119,18 @@ test-page: build ## the page of a mesh that trains and loses a node, in headless
 .PHONY: test-upgrade
 test-upgrade: ## today's nodes beside those of the commit in packaging/previous, upgraded under a job (needs the history)
 	$(GO) run ./scripts/upgrade -previous packaging/previous -out $(or $(RESULTS),docs/results)/upgrade.md
+
+# It mounts and installs in a mount namespace and a root directory of its own, which end
+# with it. The second release, of another folder, has to be the same bytes.
+.PHONY: test-packages
+test-packages: release $(HELM) $(PROMTOOL) ## installs, runs, removes and purges the deb; the rpm, the chart, alerts and dashboard (needs root and Debian)
+	@missing=; for of in rpm zsh fish man:man-db systemd-analyze:systemd ip:iproute2; do command -v $${of%:*} >/dev/null || missing="$$missing $${of#*:}"; done; [ -z "$$missing" ] || \
+		{ apt-get update -q && apt-get install -qy --no-install-recommends $$missing; } || \
+		{ echo "$$missing could not be fetched: install them"; exit 1; }
+	$(RELEASE) -into dist/release-again
+	cmp dist/release/SHA256SUMS dist/release-again/SHA256SUMS && rm -r dist/release-again
+	RELEASE=$(CURDIR)/dist/release HELM=$(CURDIR)/$(HELM) PROMTOOL=$(CURDIR)/$(PROMTOOL) OUTER_MOUNTS=$$(readlink /proc/self/ns/mnt) \
+		unshare --mount --propagation private $(GO) test -tags packages -count=1 -timeout 10m -v ./packaging
 
 # No package may take more CPU seconds than this.
 CPU_LIMIT := 90
@@ -268,12 +295,27 @@ man: ## manual pages into bin/man
 lint: $(LINT) ## what .golangci.yml asks for
 	$(LINT) run ./...
 	$(LINT) run --build-tags page ./node/api/page
+	$(LINT) run --build-tags packages ./packaging
 	$(CUDA_ENV) $(LINT) run --build-tags cuda ./cuda/... ./scripts/gpu/...
 	$(CUDA_ENV) $(LINT) run --build-tags cuda,emulator ./cuda/... ./scripts/gpu/... $(EMULATED_ALSO)
 
 $(LINT):
 	GOBIN=$(CURDIR)/.tools/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	mv .tools/bin/golangci-lint $@
+
+$(NFPM):
+	GOBIN=$(CURDIR)/.tools/bin $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
+	mv .tools/bin/nfpm $@
+
+$(HELM):
+	GOBIN=$(CURDIR)/.tools/bin $(GO) install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+	mv .tools/bin/helm $@
+
+$(PROMTOOL):
+	if command -v promtool >/dev/null; then ln -s "$$(command -v promtool)" $@; else \
+		dir=$$(mktemp -d) && cd $$dir && apt-get update -q && apt-get download -q prometheus && dpkg-deb --extract prometheus_*.deb . && \
+		mv usr/bin/promtool $(CURDIR)/$@ && rm -r $$dir; fi || \
+		{ echo "promtool is not here and could not be fetched: install it"; exit 1; }
 
 $(PYTHON): scripts/python/requirements.txt
 	@if command -v python3 >/dev/null; then \
@@ -298,6 +340,7 @@ vet:
 	$(GO) vet -tags long $(LONG_PACKAGES)
 	$(GO) vet -tags processes ./node/nodetest/chaos
 	$(GO) vet -tags page ./node/api/page
+	$(GO) vet -tags packages ./packaging
 
 tidy-check:
 	$(GO) mod tidy -diff
