@@ -121,7 +121,7 @@ test-upgrade: ## today's nodes beside those of the commit in packaging/previous,
 	$(GO) run ./scripts/upgrade -previous packaging/previous -out $(or $(RESULTS),docs/results)/upgrade.md
 
 # It mounts and installs in a mount namespace and a root directory of its own, which end
-# with it. The second release, of another folder, has to be the same bytes.
+# with it. A second release has to be the same bytes.
 .PHONY: test-packages
 test-packages: release $(HELM) $(PROMTOOL) ## installs, runs, removes and purges the deb; the rpm, the chart, alerts and dashboard (needs root and Debian)
 	@missing=; for of in rpm zsh fish man:man-db systemd-analyze:systemd ip:iproute2; do command -v $${of%:*} >/dev/null || missing="$$missing $${of#*:}"; done; [ -z "$$missing" ] || \
@@ -130,7 +130,7 @@ test-packages: release $(HELM) $(PROMTOOL) ## installs, runs, removes and purges
 	$(RELEASE) -into dist/release-again
 	cmp dist/release/SHA256SUMS dist/release-again/SHA256SUMS && rm -r dist/release-again
 	RELEASE=$(CURDIR)/dist/release HELM=$(CURDIR)/$(HELM) PROMTOOL=$(CURDIR)/$(PROMTOOL) OUTER_MOUNTS=$$(readlink /proc/self/ns/mnt) \
-		unshare --mount --propagation private $(GO) test -tags packages -count=1 -timeout 10m -v ./packaging
+		unshare --mount --propagation private $(GO) test -tags packages -count=1 -timeout 20m -v ./packaging
 
 # No package may take more CPU seconds than this.
 CPU_LIMIT := 90
@@ -312,6 +312,7 @@ $(HELM):
 	mv .tools/bin/helm $@
 
 $(PROMTOOL):
+	mkdir -p $(@D)
 	if command -v promtool >/dev/null; then ln -s "$$(command -v promtool)" $@; else \
 		dir=$$(mktemp -d) && cd $$dir && apt-get update -q && apt-get download -q prometheus && dpkg-deb --extract prometheus_*.deb . && \
 		mv usr/bin/promtool $(CURDIR)/$@ && rm -r $$dir; fi || \

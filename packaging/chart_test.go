@@ -34,8 +34,7 @@ func rendered(t *testing.T, args ...string) string {
 	return out
 }
 
-// manifest returns the manifest of one kind, without comments and with its first
-// containers' lists on lines of their own.
+// manifest returns the manifest of one kind, without comments.
 func manifest(t *testing.T, all, kind string) string {
 	t.Helper()
 	for text := range strings.SplitSeq(all, "\n---\n") {
@@ -57,7 +56,7 @@ func has(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// The chart is as helm wants it, and its manifests have what a node needs to find the
+// helm finds no fault with the chart, and its manifests have what a node needs to find the
 // others, to be asked how it is, and to be nobody.
 func TestChart(t *testing.T) {
 	if out, err := helm(t, "lint", "--strict", "helm/hopmesh"); err != nil {

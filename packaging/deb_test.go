@@ -137,7 +137,7 @@ func unit(t *testing.T, r root) {
 	if err != nil || strings.Contains(out, "hopmesh") {
 		t.Errorf("systemd-analyze verify: %v: %s", err, out)
 	}
-	// 10 is a unit without any limits, times ten.
+	// The threshold is ten times the exposure: 100 is a unit without limits.
 	if out, err := r.try(t, "systemd-analyze", "security", "--offline=yes", "--no-pager", "--threshold=20", file); err != nil {
 		t.Errorf("it may do too much: %s", out)
 	}
@@ -211,7 +211,6 @@ func runs(t *testing.T, r root) {
 	user, group := setting(t, r, "User"), setting(t, r, "Group")
 	as := []string{"setpriv", "--reuid=" + user, "--regid=" + group, "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "sh", "-c", `umask "$1" && shift && exec "$@"`, "sh", setting(t, r, "UMask")}
 	agent := r.command(t, append(as, strings.Fields(setting(t, r, "ExecStart"))...)...)
-	// What journald connects is no terminal and no journal here: the join command is printed.
 	d := start(t, agent)
 	d.ready(t, func(ctx context.Context) error {
 		return exec.CommandContext(ctx, "chroot", r.dir, "hopmesh", "status", "--addr", "unix:/var/lib/hopmesh/hopmesh.sock").Run()

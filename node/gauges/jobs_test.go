@@ -56,8 +56,9 @@ func eval(val, test float64) *epoch.Eval {
 func TestSweep(t *testing.T) {
 	c := of(plan.Job{State: plan.Running, DatasetName: "cora", Strategy: "leap", Epochs: 9, History: []plan.Epoch{
 		{Epoch: 1, Loss: 3, Eval: eval(0.1, 0.2)},
-		{Epoch: 2, Model: 0, Loss: 2, Seconds: 1, Bytes: epoch.Bytes{Feature: 5, Gradient: 7}, Eval: eval(0.5, 0.4)},
-		{Epoch: 2, Model: 1, Loss: 1, Seconds: 2, Bytes: epoch.Bytes{Feature: 10}, Eval: eval(0.25, 0.75)},
+		{Epoch: 2, Model: 0, Loss: 2, Seconds: 1, Bytes: epoch.Bytes{Feature: 5, Gradient: 7}, Eval: eval(0.25, 0.75)},
+		{Epoch: 2, Model: 1, Loss: 1, Seconds: 1, Bytes: epoch.Bytes{Feature: 6}, Eval: eval(0.5, 0.4)},
+		{Epoch: 2, Model: 2, Loss: 4, Seconds: 1, Bytes: epoch.Bytes{Feature: 3}, Eval: eval(0.375, 0.625)},
 	}})
 	want := `# HELP job_accuracy Its accuracy when it was last evaluated, as a share of 1, of a sweep that of the model that is best on validation.
 # TYPE job_accuracy gauge
