@@ -66,6 +66,9 @@ def test_wrong_answers(mesh: Mesh, daemon: FakeDaemon) -> None:
     def drawn(**wrong: Any) -> Any:
         return lambda session, question: session.drawn(question, **wrong)
 
+    def owned(wrong: dict[str, Any]) -> Any:
+        return lambda session, question: session.owned(**wrong)
+
     def others(session: Session, question: dict[str, Any]) -> None:
         session.view(question["region"], "<i8")[:] += 1
         session.drawn(question)
@@ -79,13 +82,14 @@ def test_wrong_answers(mesh: Mesh, daemon: FakeDaemon) -> None:
         with pytest.raises(hopmesh.Error, match="sent something wrong: .*" + sentence):
             list(evaluation(mesh))
     region = {"memory": 2, "offset": 64, "bytes": 16}
-    for wrong, sentence in (
+    given: list[tuple[dict[str, Any], str]] = [
         ({"ends": region}, "the ends of ids do not fit|outside of the shared memory"),
         ({"text": {**region, "bytes": 1 << 40}}, "outside of the shared memory"),
         ({"text": None}, "a region is missing"),
         ({"n_id": {**region, "bytes": 12}}, "has 12 bytes"),
-    ):
-        daemon.odd["own"] = [lambda session, question, wrong=wrong: session.owned(**wrong)]
+    ]
+    for wrong, sentence in given:
+        daemon.odd["own"] = [owned(wrong)]
         with pytest.raises(hopmesh.Error, match="sent something wrong: .*" + sentence):
             evaluation(mesh)
     with pytest.raises(hopmesh.Error, match="a batch is asked for 0 vertices"):
