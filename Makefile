@@ -104,6 +104,14 @@ test-python: $(PYTHON_TESTS) build ## the tests of the Python package, on real d
 	$(IN_PYTHON)/mypy --cache-dir /dev/null
 	$(IN_PYTHON)/pytest
 
+# Those that need neither a daemon nor more than numpy, with the numpy that is here or one
+# that pip fetches. Without either they are left out, which is said.
+PYTHON_QUICK := .tools/python-quick
+
+.PHONY: test-python-quick
+test-python-quick: ## the tests of the Python package beside a daemon of their own, within a minute (needs python3 and numpy, or pip)
+	@scripts/pythonquick $(PYTHON_QUICK) || [ $$? -eq 3 ]
+
 $(PYTHON_TESTS): python/tests/requirements.txt
 	python3 -m venv $@ && $@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
 	touch $@

@@ -12,6 +12,8 @@ import hopmesh
 from hopmesh import program
 from hopmesh.mesh import Mesh
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def mesh(beside: Mesh) -> Mesh:

@@ -13,6 +13,8 @@ from hopmesh import program
 from hopmesh.client import Client
 from hopmesh.mesh import Mesh
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def mesh(beside: Mesh) -> Mesh:

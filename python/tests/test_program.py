@@ -173,3 +173,12 @@ def test_nodes_without_a_part(tmp_path: Path, capfd: pytest.CaptureFixture[str])
         assert job.state == "done"
     said = [line for line in capfd.readouterr().out.splitlines() if "beside" in line]
     assert len(said) == 1 and said[0] in ("n1: beside n1", "n2: beside n2")
+
+
+def test_no_script() -> None:
+    with hopmesh.up(nodes=1) as mesh:
+        with pytest.raises(hopmesh.Error, match="there is no script .*/none.py"):
+            mesh.run("none.py")
+        mesh.kill("n1")
+        with pytest.raises(hopmesh.Error, match="this mesh is down"):
+            mesh.run(__file__)

@@ -13,6 +13,8 @@ from fake_daemon import LEAVE, FakeDaemon, Session, loader, packed
 import hopmesh
 from hopmesh.mesh import Mesh
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def mesh(beside: Mesh) -> Mesh:

@@ -15,6 +15,8 @@ import hopmesh
 from hopmesh import packing, program
 from hopmesh.mesh import Mesh
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def mesh(beside: Mesh) -> Mesh:

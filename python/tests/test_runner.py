@@ -17,6 +17,8 @@ import hopmesh
 from hopmesh import runner
 from hopmesh.client import Client
 
+pytestmark = pytest.mark.quick
+
 # Does one thing after another: each start takes the next word of its arguments.
 SCRIPT = """
 import os, sys, time
@@ -188,12 +190,3 @@ def test_scripts_end_with_the_run(daemons: dict[str, FakeDaemon], tmp_path: Path
         assert alive(pid)
         running.kill()
     until("the script is gone", lambda: not alive(pid))
-
-
-def test_no_script() -> None:
-    with hopmesh.up(nodes=1) as mesh:
-        with pytest.raises(hopmesh.Error, match="there is no script .*/none.py"):
-            mesh.run("none.py")
-        mesh.kill("n1")
-        with pytest.raises(hopmesh.Error, match="this mesh is down"):
-            mesh.run(__file__)

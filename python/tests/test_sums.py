@@ -9,6 +9,8 @@ from fake_daemon import FakeDaemon, empty, loader
 import hopmesh
 from hopmesh.mesh import Mesh
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def mesh(beside: Mesh) -> Mesh:
