@@ -139,6 +139,7 @@ func TestGolden(t *testing.T) {
 		}},
 		{File: "dataset-import-nothing", Args: "dataset import"},
 		{File: "dataset-import-no-source", Args: "dataset import cora"},
+		{File: "dataset-import-known", Args: "dataset import ogbn-products"},
 		{File: "dataset-import-several", Args: "dataset import cora a.npz b.npz"},
 		{File: "dataset-import-format", Args: "dataset import cora a.npz --format xls"},
 		{File: "dataset-import-partitioner", Args: "dataset import cora a.npz --partitioner metis"},

@@ -35,6 +35,8 @@ func datasetImport() *cobra.Command {
 			switch {
 			case len(args) == 0:
 				return usage.Errorf(cmd, "`%s` needs NAME and SOURCE", cmd.CommandPath())
+			case len(args) == 1 && bring(cmd.CommandPath(), args[0]) != "":
+				return usage.Errorf(cmd, "`%s` fetches no %s by its name: %s", cmd.CommandPath(), args[0], bring(cmd.CommandPath(), args[0]))
 			case len(args) == 1:
 				return usage.Errorf(cmd, "`%s` needs SOURCE beside the name %q: a file or a folder", cmd.CommandPath(), args[0])
 			}
