@@ -112,6 +112,18 @@ PYTHON_QUICK := .tools/python-quick
 test-python-quick: ## the tests of the Python package beside a daemon of their own, within a minute (needs python3 and numpy, or pip)
 	@scripts/pythonquick $(PYTHON_QUICK) || [ $$? -eq 3 ]
 
+# PyG's NeighborLoader needs torch-sparse, which is built from its source where a compiler
+# is; without it the page says that it is not measured.
+.PHONY: bench-python
+bench-python: $(PYTHON_TESTS) build ## the Python loader beside the daemon's own batches and PyG's loader, in 5 minutes (ROUNDS=5)
+	$(IN_PYTHON)/python -c 'import torch_sparse' 2>/dev/null || \
+		$(PYTHON_TESTS)/bin/pip install -q --disable-pip-version-check --no-build-isolation setuptools wheel scipy torch-scatter torch-sparse || true
+	$(IN_PYTHON)/python -W ignore bench.py $(if $(RESULTS),$(abspath $(RESULTS))/python.md)
+
+.PHONY: accuracy-python
+accuracy-python: $(PYTHON_TESTS) build ## a PyTorch model through the loader beside plain PyG, accuracy of 5 seeds (RESULTS=docs/results writes a page)
+	$(IN_PYTHON)/python -W ignore accuracy.py $(CURDIR) $(if $(RESULTS),$(abspath $(RESULTS))/python-accuracy.md)
+
 $(PYTHON_TESTS): python/tests/requirements.txt
 	python3 -m venv $@ && $@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
 	touch $@
