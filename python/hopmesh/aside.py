@@ -18,6 +18,9 @@ from hopmesh.job import Job
 from hopmesh.program import Program
 from hopmesh.request import train_request
 
+# What is added to a job's number in its run: no script has so many loaders.
+_FURTHER = 1_000_000
+
 
 class Aside:
     """Has batches drawn of any vertices. Only one job at a time runs on a node.
@@ -39,12 +42,10 @@ class Aside:
         # What whoever draws batches keeps of the last one.
         self.last: Any = None
         own = key or rendezvous.new_key()
-        request = train_request(
-            dataset,
-            {"model": "program", "strategy": "program", "layers": 1, "fanout": [1], "epochs": 1,
-             **about, "program.run": own},
-        )  # fmt: skip
-        id = rendezvous.meet(client, own, request) if key else rendezvous.make(client, request)
+        id = self._find(client, own)
+        while key and rendezvous.done(client, id):
+            own = _once_more(own)  # the script was started again, and evaluates once more
+            id = self._find(client, own)
         self.job = Job(client, id)
         try:
             self.program = Program(client, id, waits=self._run)
@@ -54,6 +55,14 @@ class Aside:
                     self.job.stop()
             raise
         atexit.register(self._at_exit)
+
+    def _find(self, client: Client, key: str) -> str:
+        """Returns the job of this key."""
+        fixed = {"model": "program", "strategy": "program", "layers": 1, "fanout": [1], "epochs": 1}
+        request = train_request(self.dataset, {**fixed, **self.about, "program.run": key})
+        if self._run:
+            return rendezvous.meet(client, key, request)
+        return rendezvous.make(client, request)
 
     @property
     def open(self) -> bool:
@@ -97,6 +106,14 @@ class Aside:
             self.program.close()  # an error ended this process, and the run ends the others
         else:
             self.close()
+
+
+def _once_more(key: str) -> str:
+    """Returns another key of the same run, as all its ranks do."""
+    run, dash, number = key.rpartition("-")
+    if dash and number.isdigit() and run:
+        return f"{run}-{int(number) + _FURTHER}"
+    return f"{key}-{1 + _FURTHER}"
 
 
 def drawn(

@@ -11,6 +11,7 @@ from hopmesh.aside import Aside, drawn
 from hopmesh.client import Client
 from hopmesh.error import Error
 from hopmesh.evaluation import EvalLoader, choose
+from hopmesh.finished import Finished
 from hopmesh.job import Job
 from hopmesh.loader import Loader
 from hopmesh.program import Program
@@ -25,6 +26,9 @@ class Part:
         self._loader: Loader | None = None
         self._aside: Aside | None = None
         self._made = 0
+        # What was kept last, for the next loader; and the part in its job, if that is known.
+        self._kept: packing.Packed | None = None
+        self._ahead: Program | None = None
 
     def loader(self, dataset: str, given: dict[str, Any], kind: str, copy: bool) -> Loader:
         """Returns a loader, of a job that goes on or of a new one."""
@@ -45,12 +49,22 @@ class Part:
         request = train_request(dataset, {**given, "program.run": own})
         id = rendezvous.meet(self._client, own, request)
         job = Job(self._client, id)
-        try:
-            program = Program(self._client, id)
-        except BaseException:
-            if not key:
-                job.stop()  # nobody else can take it up
-            raise
+        if key and rendezvous.done(self._client, id):
+            # The script was started again when it had done this one.
+            self._loader = Loader(
+                Finished(self._client, id), job, dataset, kind, copy, ends_job=False
+            )
+            return self._loader
+        program, self._ahead = self._ahead, None
+        if program is None or program.job != id:
+            try:
+                program = Program(self._client, id)
+            except BaseException:
+                if not key:
+                    job.stop()  # nobody else can take it up
+                raise
+            if key and self._kept is not None and (program.state, program.epoch) == (None, 1):
+                program.keep(self._kept)  # what the loader before has come to is not lost
         self._loader = Loader(program, job, dataset, kind, copy, ends_job=not key)
         return self._loader
 
@@ -130,10 +144,14 @@ class Part:
 
     def checkpoint(self, state: Any) -> None:
         """Does what :meth:`Mesh.checkpoint` says."""
-        self._program().keep(packing.Packed(state))
+        packed = packing.Packed(state)
+        self._program().keep(packed)
+        self._kept = packed
 
     def restore(self) -> Any:
         """Does what :meth:`Mesh.restore` says."""
+        if self._over() and self._next_job() is None:
+            return None
         program = self._program()
         if program.begun:
             raise Error("call mesh.restore() before the first batch")
@@ -144,7 +162,22 @@ class Part:
             return self._aside.program
         if self._loader is None:
             raise Error("this belongs to a job: make its loader with mesh.loader first")
-        return self._loader.program
+        if not self._over():
+            return self._loader.program
+        if program := self._next_job():
+            return program
+        raise Error(f"job {self._loader.job.id} is done: make the next loader first")
+
+    def _over(self) -> bool:
+        """Reports whether the last loader's job was done before this process began."""
+        return self._loader is not None and isinstance(self._loader.program, Finished)
+
+    def _next_job(self) -> Program | None:
+        """Returns the part in the job that goes on, where those of loaders before it are done."""
+        key = rendezvous.run_key()
+        if self._ahead is None and key and (id := rendezvous.next_of(self._client, key)):
+            self._ahead = Program(self._client, id)
+        return self._ahead
 
     def _alone(self) -> None:
         """Raises an Error where other nodes would wait for their own process."""

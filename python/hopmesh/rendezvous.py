@@ -76,6 +76,20 @@ def stop(client: Client, key: str) -> None:
             client.post(f"/v1/jobs/{urllib.parse.quote(job['id'], safe='')}/stop")
 
 
+def done(client: Client, id: str) -> bool:
+    """Reports whether a job is done."""
+    path = "/v1/jobs/" + urllib.parse.quote(id, safe="")
+    return bool(client.get(path)["state"] == "done")
+
+
+def next_of(client: Client, key: str) -> str | None:
+    """Returns the job of a run that goes on, if there is one."""
+    for job in _jobs(client, key, prefix=True):
+        if job["state"] not in _OVER:
+            return str(job["id"])
+    return None
+
+
 def all_done(client: Client, key: str) -> bool:
     """Reports whether a run has jobs and all of them are done."""
     found = _jobs(client, key, prefix=True)
@@ -127,7 +141,7 @@ def _end(client: Client, id: str) -> None:
 
 def _unfinished(job: Mapping[str, Any], request: Mapping[str, Any]) -> str:
     id, state = str(job["id"]), job["state"]
-    if state in _OVER:
+    if state in _OVER and state != "done":
         why = f": {job['error']}" if job["error"] else ""
         raise Error(f"job {id} of this run is {state}{why}")
     if job["dataset"] != request["dataset"]:

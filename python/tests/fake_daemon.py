@@ -246,7 +246,7 @@ class FakeDaemon:
         """Adds a job to those of the mesh."""
         about = {
             "id": f"j{len(self.jobs) + 1}", "state": state, "dataset": "d", "error": "",
-            "strategy": "program", "history": [],
+            "strategy": "program", "history": [], "epochs_total": 2, "steps": 3,
             "recipe": {"sharing": {"strategy": "program", "values": {"program.run": key}}},
         }  # fmt: skip
         self.jobs.append({**about, **more})
@@ -304,6 +304,9 @@ class FakeDaemon:
             return {"ok": True}
         if path == "/v1/members":
             return self.members
+        if path.startswith("/v1/datasets/"):
+            sizes = {"vertices": 100, "edges": 9, "features": FEATURES, "classes": CLASSES}
+            return {"name": path.rpartition("/")[2], **sizes}
         if path == "/v1/status":
             return {"node": "n1", "ready": True}
         if path == "/v1/jobs":

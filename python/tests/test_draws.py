@@ -58,6 +58,18 @@ def test_in_a_run(mesh: Mesh, daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatc
     assert keys == ["k", "k-2"] and daemon.jobs[0]["state"] == "running"
 
 
+def test_evaluating_again_after_a_restart(
+    mesh: Mesh, daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOPMESH_RUN", "k")
+    for key in ("k", "k-1000001", "k-2000001"):
+        made = hopmesh.connect(daemon.path)
+        list(evaluation(made))
+        assert daemon.jobs[-1]["recipe"]["sharing"]["values"]["program.run"] == key
+        made._part._put_aside()
+        daemon.jobs[-1]["state"] = "done"
+
+
 def test_again(mesh: Mesh, daemon: FakeDaemon) -> None:
     daemon.odd["draw"] = [again]
     with pytest.raises(hopmesh.Again):

@@ -73,7 +73,6 @@ def test_the_job_of_a_run(daemon: FakeDaemon, mesh: Mesh, monkeypatch: pytest.Mo
     daemon.jobs[0]["state"] = "running"
     assert loader(again).job.id == "j1" and len(daemon.jobs) == 2
     for state, error, sentence in (
-        ("done", "", "job j1 of this run is done$"),
         ("failed", "it was so", "job j1 of this run is failed: it was so"),
         ("stopped", "", "job j1 of this run is stopped$"),
     ):
@@ -86,6 +85,45 @@ def test_the_job_of_a_run(daemon: FakeDaemon, mesh: Mesh, monkeypatch: pytest.Mo
     monkeypatch.setenv("HOPMESH_RUN", "k/2")
     with pytest.raises(hopmesh.Error, match="'k/2' is no key of a run"):
         loader(hopmesh.connect(daemon.path))
+
+
+def test_a_script_that_starts_again_in_its_second_loader(
+    daemon: FakeDaemon, mesh: Mesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOPMESH_RUN", "k")
+
+    def script(mesh: Mesh) -> list[Any]:
+        seen: list[Any] = []
+        for _ in range(2):
+            daemon.kept, daemon.kept_at = None, (1, 0)  # the next job has kept nothing
+            made = loader(mesh)
+            seen += [made.job.id, mesh.restore(), len(made), made.features]
+            for epoch in made.epochs():
+                for batch in made:
+                    seen.append((epoch, batch.step))
+                    if len(daemon.jobs) == 2:
+                        raise KeyError
+                mesh.checkpoint({"epoch": epoch})
+        return seen
+
+    with pytest.raises(KeyError):
+        script(mesh)
+    assert daemon.kept_at == (1, 0)  # the second job begins with what the first has come to
+    daemon.jobs[0]["state"] = "done"
+    del daemon.questions[:]
+    mesh = hopmesh.connect(daemon.path)
+    made = loader(mesh)
+    assert (made.job.id, made.done, list(made.epochs())) == ("j1", True, [])
+    assert mesh.restore() == {"epoch": 2} and mesh.all_reduce(1) == 1
+    made = loader(mesh)
+    assert made.job.id == "j2" and mesh.restore() == {"epoch": 2} and made.epoch == 1
+    assert [q["type"] for q in daemon.questions] == ["hello", "room", "sum"]
+    # Nothing is kept while the next job is not made.
+    daemon.jobs[1]["state"] = "done"
+    mesh = hopmesh.connect(daemon.path)
+    assert [loader(mesh).done, loader(mesh).done] == [True, True] and mesh.restore() is None
+    with pytest.raises(hopmesh.Error, match="job j2 is done: make the next loader first"):
+        mesh.all_reduce(1)
 
 
 def test_another_node_makes_the_job(
