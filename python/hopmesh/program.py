@@ -188,7 +188,6 @@ class Program:
 def _attach(client: Client, job: str, waits: bool) -> Any:
     path = f"/v1/jobs/{urllib.parse.quote(job, safe='')}"
     deadline = time.monotonic() + _LEFT_SECONDS
-    apart = False
     while True:
         try:
             return client.upgrade(path + "/attach", PROTOCOL)
@@ -196,10 +195,11 @@ def _attach(client: Client, job: str, waits: bool) -> Any:
             if error.status != 409:
                 raise
             about = client.get(path)
+            apart = rendezvous.apart(client, about)
             if apart and about["state"] == "done":
                 # The run that started this process ends it as one that is done.
                 raise Again("its other nodes have done it") from None
-            apart = about["state"] == "running" and rendezvous.apart(client, about)
+            apart = apart and about["state"] == "running"
             if apart and not waits:
                 raise Error(
                     f"{client.get('/v1/status')['node']} holds no part of {about['dataset']}: "

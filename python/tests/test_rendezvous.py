@@ -10,6 +10,7 @@ from fake_daemon import FakeDaemon, loader
 
 import hopmesh
 from hopmesh import program, rendezvous
+from hopmesh.client import Client
 from hopmesh.mesh import Mesh
 
 pytestmark = pytest.mark.quick
@@ -57,6 +58,23 @@ def test_a_node_without_a_part(mesh: Mesh, daemon: FakeDaemon, monkeypatch: Any)
     with pytest.raises(hopmesh.Error, match="has no part in job j1"):
         looks = iter(range(99))
         loader(hopmesh.connect(daemon.path))
+
+
+def test_a_job_that_ends_before_its_script_attaches(
+    daemon: FakeDaemon, mesh: Mesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = daemon.job("k", nodes=["n2"])
+    daemon.attaches = [(409, "job j1 has ended")]
+    real = Client.upgrade
+
+    def late(self: Any, *given: Any) -> Any:
+        job["state"] = "done"
+        return real(self, *given)
+
+    monkeypatch.setattr(Client, "upgrade", late)
+    monkeypatch.setenv("HOPMESH_RUN", "k")
+    with pytest.raises(hopmesh.Again, match="its other nodes have done it"):
+        loader(mesh)
 
 
 def test_the_job_of_a_run(daemon: FakeDaemon, mesh: Mesh, monkeypatch: pytest.MonkeyPatch) -> None:
