@@ -110,10 +110,9 @@ class Aside:
 
 def _once_more(key: str) -> str:
     """Returns another key of the same run, as all its ranks do."""
-    run, dash, number = key.rpartition("-")
-    if dash and number.isdigit() and run:
-        return f"{run}-{int(number) + _FURTHER}"
-    return f"{key}-{1 + _FURTHER}"
+    run = rendezvous.run_key() or key
+    number = int(key[len(run) + 1 :] or "1")  # run, or run-NUMBER
+    return f"{run}-{number + _FURTHER}"
 
 
 def drawn(

@@ -225,6 +225,7 @@ class Mesh:
         With ``split="train"``, ``"val"``, ``"test"`` or ``"all"``, or with ``ids``, it returns an
         :class:`EvalLoader`: each of these vertices once, in order, beside the epochs of the loader
         whose job goes on, or in a job of its own. Then ``batch_size`` counts those of this rank.
+        The parts are those of the job's split, which is the first unless the loader names another.
         """
         hops = [fanout] if isinstance(fanout, int) else fanout
         if hops is None and layers is None:

@@ -61,8 +61,8 @@ def test_in_a_run(mesh: Mesh, daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatc
 def test_evaluating_again_after_a_restart(
     mesh: Mesh, daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOPMESH_RUN", "k")
-    for key in ("k", "k-1000001", "k-2000001"):
+    monkeypatch.setenv("HOPMESH_RUN", "k-7")
+    for key in ("k-7", "k-7-1000001", "k-7-2000001"):
         made = hopmesh.connect(daemon.path)
         list(evaluation(made))
         assert daemon.jobs[-1]["recipe"]["sharing"]["values"]["program.run"] == key
