@@ -117,7 +117,7 @@ test-python-quick: ## the tests of the Python package beside a daemon of their o
 .PHONY: bench-python
 bench-python: $(PYTHON_TESTS) build ## the Python loader beside the daemon's own batches and PyG's loader, in 5 minutes (ROUNDS=5)
 	$(IN_PYTHON)/python -c 'import torch_sparse' 2>/dev/null || \
-		$(PYTHON_TESTS)/bin/pip install -q --disable-pip-version-check --no-build-isolation setuptools wheel scipy torch-scatter torch-sparse || true
+		$(CURDIR)/$(PYTHON_TESTS)/bin/pip install -q --disable-pip-version-check --no-build-isolation setuptools wheel scipy torch-scatter torch-sparse || true
 	$(IN_PYTHON)/python -W ignore bench.py $(if $(RESULTS),$(abspath $(RESULTS))/python.md)
 
 .PHONY: accuracy-python

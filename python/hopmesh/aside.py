@@ -25,8 +25,8 @@ _FURTHER = 1_000_000
 class Aside:
     """Has batches drawn of any vertices. Only one job at a time runs on a node.
 
-    ``about`` tells it from others. ``alone`` means that no other process takes part, so that it
-    goes on by itself when the nodes change.
+    ``about`` sets it apart from others. ``alone`` means that no other process takes part, so
+    that it goes on by itself when the nodes change.
     """
 
     def __init__(

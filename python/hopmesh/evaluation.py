@@ -23,15 +23,15 @@ class EvalLoader:
     ::
 
         for batch in mesh.loader("cora", split="val", fanout=[10, 10], shuffle=False):
-            right += (model(batch.x, batch.edge_index)[: batch.batch_size].argmax(1) == batch.y).sum()
-            seen += batch.batch_size
-        right, seen = mesh.all_reduce([right, seen])
+            scores = model(batch.x, batch.edge_index)[: batch.batch_size]
+            right += int((scores.argmax(1) == batch.y).sum())
+        right = mesh.all_reduce(right)
 
     Each rank gets the vertices that its node owns, so all ranks together get each vertex once. A
     rank may have more batches than another: sum after the loop. ``batch.ids`` are the vertices'
     own ids. A vertex has the same neighbours in each evaluation, whatever the batch. It may be
     iterated again. ``len(loader)`` counts batches and ``loader.count`` vertices.
-    """  # noqa: E501
+    """
 
     def __init__(
         self,
