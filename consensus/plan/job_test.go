@@ -316,6 +316,10 @@ func TestNextJobs(t *testing.T) {
 	if !reflect.DeepEqual(begin, []AssignJob{{ID: "j2", Nodes: []string{"a"}}, {ID: "j4", Nodes: []string{"b"}}}) {
 		t.Errorf("on both: %v", begin)
 	}
+	other := must(t, s, 56, UpdateMember{ID: "b", Speed: 5, Computes: Numbers{2, 2}})
+	if begin, waits = NextJobs(other, up("ab")); len(begin) != 1 || !slices.Equal(waits["j4"].Unlike, []string{"b"}) {
+		t.Errorf("b computes by another number: %v, waits %+v", begin, waits)
+	}
 	s = must(t, s, 56, SetLeaving{ID: "b"})
 	if begin, _ = NextJobs(s, up("ab")); len(begin) != 1 {
 		t.Errorf("b leaves: %v", begin)

@@ -102,6 +102,9 @@ func (r *Roster) TakeBack(ctx context.Context, s *plan.State) error {
 			errs = append(errs, err)
 			continue
 		}
+		if max(st.Knows, plan.KindAdmit-1) < s.Needed() {
+			continue // it could not follow the plan
+		}
 		_, err = r.plan.Apply(ctx, plan.AddMember{Member: plan.Member{
 			ID: p.ID, Name: st.Name, Version: st.Version, Computes: st.Computes, Device: st.Device, Memory: st.Memory, Speed: st.Speed,
 			PublicKey: st.PublicKey, Knows: st.Knows,

@@ -50,7 +50,7 @@ func run(ctx context.Context, previous, out string) (err error) {
 		name string
 		run  func(context.Context, *mesh, *page) error
 	}{{"rolling", rolling}, {"later", later}} {
-		m, err := newMesh(filepath.Join(dir, s.name))
+		m, err := newMesh(filepath.Join(dir, "mesh-"+s.name))
 		if err != nil {
 			return err
 		}
@@ -59,6 +59,7 @@ func run(ctx context.Context, previous, out string) (err error) {
 			err = fmt.Errorf("%s: %w\n%s", s.name, err, m.ends())
 		}
 		if err := errors.Join(err, m.stop()); err != nil {
+			fmt.Print(p) // what is known
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,6 +33,7 @@ type mesh struct {
 type node struct {
 	*api.Client
 	name, dir string
+	listen    string // its address, which it keeps
 
 	process *exec.Cmd
 	log     *log
@@ -62,42 +64,33 @@ func newMesh(dir string) (*mesh, error) { return &mesh{dir: dir}, os.Mkdir(dir, 
 // add starts a new node, which founds the mesh or joins it. It does not wait.
 func (m *mesh) add(ctx context.Context, program string) (*node, error) {
 	name := fmt.Sprintf("n%d", len(m.nodes)+1)
-	n := &node{name: name, dir: filepath.Join(m.dir, name), log: new(log)}
-	var err error
+	free, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	n := &node{name: name, dir: filepath.Join(m.dir, name), listen: free.LocalAddr().String(), log: new(log)}
+	if err := free.Close(); err != nil {
+		return nil, err
+	}
 	if n.Client, err = api.NewClient("unix:" + filepath.Join(n.dir, "hopmesh.sock")); err != nil {
 		return nil, err
 	}
 	args := []string{"--bootstrap"}
 	if len(m.nodes) > 0 {
-		if args, err = m.invited(ctx); err != nil {
+		t, err := m.nodes[0].CreateToken(ctx, time.Hour, 0)
+		if err != nil {
 			return nil, err
 		}
+		args = []string{"--join", m.nodes[0].listen, "--token", t.Token}
 	}
 	m.nodes = append(m.nodes, n)
 	return n, n.start(program, args...)
 }
 
-// invited returns the arguments of a newcomer.
-func (m *mesh) invited(ctx context.Context) ([]string, error) {
-	t, err := m.nodes[0].CreateToken(ctx, time.Hour, 0)
-	if err != nil {
-		return nil, err
-	}
-	list, err := m.nodes[0].Members(ctx)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(list, func(a api.Member) bool { return a.Name == m.nodes[0].name })
-	if i < 0 {
-		return nil, errors.New("the first node is no member")
-	}
-	return []string{"--join", list[i].Address, "--token", t.Token}, nil
-}
-
 // start starts the node as a program.
 func (n *node) start(program string, args ...string) error {
 	n.process = exec.Command(program, append([]string{
-		"agent", "--data-dir", n.dir, "--name", n.name, "--listen", "127.0.0.1:0", "--device", "cpu", "--log-format", "text",
+		"agent", "--data-dir", n.dir, "--name", n.name, "--listen", n.listen, "--device", "cpu", "--log-format", "text",
 	}, args...)...)
 	n.process.Stdout, n.process.Stderr = n.log, n.log
 	if err := n.process.Start(); err != nil {

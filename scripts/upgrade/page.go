@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -31,8 +32,16 @@ type claim struct {
 	holds     bool
 }
 
+// claim notes, and says at once, whether something holds.
 func (p *page) claim(what string, holds bool, how string) {
+	fmt.Fprintf(os.Stderr, "%s: %v (%s)\n", what, holds, how)
 	p.claims = append(p.claims, claim{what, how, holds})
+}
+
+// restarted notes, and says at once, what a restart took.
+func (p *page) restarted(r restart) {
+	fmt.Fprintf(os.Stderr, "%s: the next step after %.1f s, all share the job after %.1f s, %d steps made again\n", r.what, r.rested.Seconds(), r.whole.Seconds(), r.lost)
+	p.restarts = append(p.restarts, r)
 }
 
 // missed returns an error if something does not hold.

@@ -16,14 +16,14 @@ import (
 
 const (
 	voters = 3
-	epochs = 60 // of the job that is upgraded under; enough that it outlasts all restarts
+	epochs = 100 // of the job that is upgraded under; enough that it outlasts all restarts
 	shards = 12
 )
 
 // generate makes a graph.
 func (m *mesh) generate(ctx context.Context, name string, vertices uint64, copies int) error {
 	_, err := m.nodes[0].GenerateDataset(ctx, api.GenerateRequest{
-		Name: name, Kind: "sbm", Vertices: vertices, Edges: 10 * vertices, Features: 32, Classes: 4,
+		Name: name, Kind: "sbm", Vertices: vertices, Edges: 15 * vertices, Features: 128, Classes: 4,
 		DatasetOptions: api.DatasetOptions{Shards: shards, Replicas: &copies, Seed: 1},
 	}, func(api.DatasetEvent) {})
 	return err
@@ -31,9 +31,9 @@ func (m *mesh) generate(ctx context.Context, name string, vertices uint64, copie
 
 // recipe is what jobs train.
 func recipe(dataset string, epochs int, deterministic bool) api.TrainRequest {
-	layers, hidden, batch, never, seed := 2, 64, 1500, 20, uint64(1)
+	layers, hidden, batch, every, seed := 2, 256, 2000, 20, uint64(1)
 	return api.TrainRequest{
-		Dataset: dataset, Model: "sage", Layers: &layers, Hidden: &hidden, Batch: &batch, Fanout: []int{10, 10}, Epochs: &epochs, EvalEvery: &never,
+		Dataset: dataset, Model: "sage", Layers: &layers, Hidden: &hidden, Batch: &batch, Fanout: []int{15, 15}, Epochs: &epochs, EvalEvery: &every,
 		Seed: &seed, Strategy: "leap", Deterministic: deterministic,
 	}
 }
@@ -119,7 +119,7 @@ func rolling(ctx context.Context, m *mesh, p *page) error {
 	if err := m.joins(ctx, p, b.today, "a node of today joins a mesh of the version before"); err != nil {
 		return err
 	}
-	if err := errors.Join(m.generate(ctx, "graph", 24_000, voters-1), m.generate(ctx, "other", 2_000, 1)); err != nil {
+	if err := errors.Join(m.generate(ctx, "graph", 60_000, voters-1), m.generate(ctx, "other", 2_000, 1)); err != nil {
 		return err
 	}
 	small, err := m.nodes[0].StartJob(ctx, recipe("other", 3, true))
@@ -215,7 +215,7 @@ func (m *mesh) restart(ctx context.Context, p *page, job string, at int, program
 		return err
 	}
 	_, _, times, all := f.now()
-	p.restarts = append(p.restarts, restart{
+	p.restarted(restart{
 		what: what, stopped: stopped, rested: rested, whole: time.Since(from), lost: all - lost, generations: times - begun,
 	})
 	return nil
