@@ -120,7 +120,7 @@ func (m *mesh) waits(ctx context.Context, p *page, id string) error {
 			j, err := n.Job(ctx, id)
 			s, err2 := n.Status(ctx)
 			if err != nil || err2 != nil {
-				return false, nil // the leader may be gone
+				return false, nil //nolint:nilerr // the leader may be gone
 			}
 			i := slices.IndexFunc(j.Problems, says)
 			if i < 0 {

@@ -64,7 +64,7 @@ func (p *page) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Rolling upgrades\n\nWritten by `make test-upgrade` on %s with %d cores. The version before is %s, this one %s. A later version is this one with all numbers raised.\n\n",
 		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), p.binaries.commits[0], p.binaries.commits[1])
-	fmt.Fprintf(&b, "## A job while nodes restart\n\nThree nodes share a deterministic job of %d epochs. Each is stopped by SIGTERM, and started as the other version on the same directory. Times are from the signal on. A restart has the job dealt out anew several times; steps that were made again are counted over all of them.\n\n",
+	fmt.Fprintf(&b, "## A job while nodes restart\n\nThree nodes share a deterministic job of %d epochs. Each is stopped by SIGTERM, once an epoch has ended since the last restart, and started as the other version on the same directory. Times are from the signal on. A restart has the job dealt out anew several times; steps that were made again are counted over all of them.\n\n",
 		epochs)
 	b.WriteString("| | ended | next step | all share the job | dealt out | steps made again |\n|---|---|---|---|---|---|\n")
 	for _, r := range p.restarts {

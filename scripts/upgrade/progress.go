@@ -58,12 +58,12 @@ func (p *progress) look(ctx context.Context) {
 	}
 }
 
-// now returns how many steps an epoch has, how many were made, how often the node has gone on, and
-// how many steps were made again by then.
-func (p *progress) now() (steps, made, begun, lost int) {
+// now returns how many steps were made, how often the node has gone on, and how many steps were made
+// again by then.
+func (p *progress) now() (made, begun, lost int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.steps, p.made, p.begun, p.lost
+	return p.made, p.begun, p.lost
 }
 
 func (p *progress) end() {
@@ -76,7 +76,7 @@ func (p *progress) end() {
 func (p *progress) goesOn(ctx context.Context, than int) error {
 	from := -1
 	return until(ctx, fmt.Sprintf("job %s goes on", p.job), func() (bool, error) {
-		_, made, begun, _ := p.now()
+		made, begun, _ := p.now()
 		if begun > than && from < 0 {
 			from = made
 		}

@@ -16,7 +16,7 @@ import (
 
 const (
 	voters = 3
-	epochs = 100 // of the job that is upgraded under; enough that it outlasts all restarts
+	epochs = 40 // of the job that is upgraded under; enough that it outlasts all restarts
 	shards = 12
 )
 
@@ -42,19 +42,17 @@ func recipe(dataset string, epochs int, deterministic bool) api.TrainRequest {
 func weights(ctx context.Context, on *node, id string, within time.Duration) (list []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errors.New("it takes too long"))
 	defer cancel()
-	for {
-		j, err := on.WatchJob(ctx, id, func(api.JobEvent) {})
-		if err != nil {
-			return nil, fmt.Errorf("wait for the end of job %s: %w", id, err)
-		}
-		if j.State != "done" {
-			return nil, fmt.Errorf("job %s is %s: %s", id, j.State, j.Error)
-		}
-		for _, e := range j.History {
-			list = append(list, e.Weights)
-		}
-		return list, nil
+	j, err := on.WatchJob(ctx, id, func(api.JobEvent) {})
+	if err != nil {
+		return nil, fmt.Errorf("wait for the end of job %s: %w", id, err)
 	}
+	if j.State != "done" {
+		return nil, fmt.Errorf("job %s is %s: %s", id, j.State, j.Error)
+	}
+	for _, e := range j.History {
+		list = append(list, e.Weights)
+	}
+	return list, nil
 }
 
 // kept is what must outlive an upgrade.
@@ -192,10 +190,10 @@ func (m *mesh) restart(ctx context.Context, p *page, job string, at int, program
 	}
 	f := follow(ctx, witness, job)
 	defer f.end()
-	if err := m.shared(ctx, f, voters); err != nil {
+	if err := m.settled(ctx, f); err != nil {
 		return err
 	}
-	_, _, begun, lost := f.now()
+	_, begun, lost := f.now()
 	from := time.Now()
 	if err := n.end(ctx); err != nil {
 		return err
@@ -214,7 +212,7 @@ func (m *mesh) restart(ctx context.Context, p *page, job string, at int, program
 	if err := m.shared(ctx, f, voters); err != nil {
 		return err
 	}
-	_, _, times, all := f.now()
+	_, times, all := f.now()
 	p.restarted(restart{
 		what: what, stopped: stopped, rested: rested, whole: time.Since(from), lost: all - lost, generations: times - begun,
 	})
@@ -235,11 +233,26 @@ func (m *mesh) shared(ctx context.Context, f *progress, nodes int) error {
 			made = -1
 			return false, nil
 		}
-		_, now, _, _ := f.now()
+		now, _, _ := f.now()
 		if made < 0 {
 			made = now
 		}
 		return now > made, nil
+	})
+}
+
+// settled waits until a job runs on all nodes, and has ended an epoch there: before that, nodes may not
+// have verified their shards yet, and keep no steps that came of them.
+func (m *mesh) settled(ctx context.Context, f *progress) error {
+	if err := m.shared(ctx, f, voters); err != nil {
+		return err
+	}
+	return until(ctx, "an epoch has ended", func() (bool, error) {
+		j, err := f.on.Job(ctx, f.job)
+		if err == nil && j.State == "done" {
+			return false, fmt.Errorf("job %s is done before all nodes were restarted: it is too short for this machine", j.ID)
+		}
+		return err == nil && slices.ContainsFunc(j.History, func(e api.JobEpoch) bool { return e.Generation == j.Generation }), nil
 	})
 }
 
