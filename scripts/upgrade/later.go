@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
@@ -85,7 +86,7 @@ func later(ctx context.Context, m *mesh, p *page) error {
 	}
 	err = until(ctx, "the plan makes use of a later command", func() (bool, error) {
 		now, err = m.nodes[2].Plan(ctx)
-		return err == nil && now.Needs > old.Needs, nil
+		return err == nil && now.Needs > int(plan.Newest), nil
 	})
 	if err != nil {
 		return err
@@ -150,7 +151,7 @@ func (m *mesh) refusals(ctx context.Context, p *page, b binaries) error {
 	if err != nil {
 		return err
 	}
-	p.claim("a node whose directory a later version has kept does not start as today's", sentence(line), line)
+	p.claim("a node whose directory a later version has kept does not start as today's", sentence(line), strings.ReplaceAll(line, n.dir, "DIR"))
 	if err := n.start(b.later); err != nil {
 		return err
 	}
