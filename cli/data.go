@@ -233,6 +233,12 @@ func described(d api.Dataset) [][]string {
 func classes(d api.Dataset) string {
 	const most = 12
 	text := strconv.Itoa(d.Classes)
+	switch d.Task {
+	case "multilabel":
+		text = "none, and " + output.Plural(d.Targets, "label", "labels") + " each of which a vertex may have"
+	case "regression":
+		text = "none, and " + output.Plural(d.Targets, "number", "numbers") + " of each vertex"
+	}
 	if len(d.ClassNames) > 0 {
 		text += ": " + strings.Join(d.ClassNames[:min(len(d.ClassNames), most)], ", ")
 	}

@@ -67,6 +67,8 @@ func datasetImport() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&r.Format, "format", "auto", "`FORMAT` of SOURCE: "+usage.OneOf(api.Formats()))
 	usage.CompleteFlag(cmd, "format", api.Formats())
+	cmd.Flags().StringVar(&r.Task, "task", "", "what labels are, a `TASK`: "+usage.OneOf(api.Tasks())+" (default: whatever they look like)")
+	usage.CompleteFlag(cmd, "task", api.Tasks())
 	cut.flags(cmd, &r.DatasetOptions)
 	cmd.Flags().BoolVar(&r.Undirected, "undirected", false, "add the reverse of every edge")
 	d.Add(cmd)

@@ -17,7 +17,8 @@ func Jobs(w io.Writer, list []api.JobSummary) error {
 	for _, j := range list {
 		val, test := "", ""
 		if j.Best != nil {
-			val, test = Share(j.Best.ValAccuracy), Share(j.Best.TestAccuracy)
+			s := BestScores(j.Best)
+			val, test = s.Val, s.Test
 		}
 		rows = append(rows, []string{
 			j.ID, j.State, j.Dataset, ModelName(j.Model, j.Models), j.Strategy, strconv.Itoa(j.Epoch) + "/" + strconv.Itoa(j.EpochsTotal), val, test, strings.Join(j.Nodes, ","),

@@ -72,13 +72,13 @@ func (m model) standing(j api.Job) string {
 func learnt(j api.Job) string {
 	parts := []string{fmt.Sprintf("Model     loss %.4f", j.History[len(j.History)-1].Loss)}
 	for _, e := range slices.Backward(j.History) {
-		if e.ValAccuracy != nil {
-			parts = append(parts, "validation "+output.Percent(*e.ValAccuracy))
+		if s := output.EpochScores(&e); s.Val != "" {
+			parts = append(parts, "validation "+s.Val)
 			break
 		}
 	}
-	if j.Best != nil && j.Best.ValAccuracy != nil {
-		parts = append(parts, fmt.Sprintf("best %s in epoch %d%s", output.Percent(*j.Best.ValAccuracy), j.Best.Epoch, output.BestModel(j)))
+	if j.Best != nil && output.BestScores(j.Best).Val != "" {
+		parts = append(parts, fmt.Sprintf("best %s in epoch %d%s", output.BestScores(j.Best).Val, j.Best.Epoch, output.BestModel(j)))
 	}
 	return strings.Join(parts, ", ")
 }

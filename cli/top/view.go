@@ -173,7 +173,7 @@ func (m model) jobs() section {
 		}
 		val := ""
 		if j.Best != nil {
-			val = output.Share(j.Best.ValAccuracy)
+			val = output.BestScores(j.Best).Val
 		}
 		rows = append(rows, []string{
 			mark + output.Cell(j.ID), m.paint.state(j.State), output.Bar(m.done(j), 10), fmt.Sprintf("%d/%d", j.Epoch, j.EpochsTotal), output.Cell(j.Strategy), output.Cell(output.ModelName(j.Model, j.Models)), output.Cell(j.Dataset), output.Cell(val), output.Cell(strings.Join(j.Nodes, ",")),

@@ -16,19 +16,19 @@ func distributed(j api.Job) bool {
 // usedNetwork reports whether nodes exchanged rows or bytes in an epoch.
 func usedNetwork(e api.JobEpoch) bool { return e.Rows.Remote > 0 || e.Bytes.Total() > 0 }
 
-// scores returns the accuracies of the epoch whose model is kept, for the parts of the split that
-// have vertices.
+// scores returns the scores of the epoch whose model is kept, for the parts of the split that have
+// vertices.
 func scores(b *api.JobBest, and string) string {
-	text := ""
-	if b.ValAccuracy == nil {
+	text, s := "", output.BestScores(b)
+	if s.Val == "" {
 		text = ", the last"
 	}
 	var list []string
-	if b.ValAccuracy != nil {
-		list = append(list, output.Percent(*b.ValAccuracy)+" on validation")
+	if s.Val != "" {
+		list = append(list, s.Val+" on validation")
 	}
-	if b.TestAccuracy != nil {
-		list = append(list, output.Percent(*b.TestAccuracy)+" on test")
+	if s.Test != "" {
+		list = append(list, s.Test+" on test")
 	}
 	if len(list) == 0 {
 		return text

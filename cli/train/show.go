@@ -131,8 +131,9 @@ func printEpochs(w io.Writer, history []api.JobEpoch) error {
 		if e.Eval != nil {
 			eval = output.Seconds(e.Eval.Seconds)
 		}
+		s := output.EpochScores(&e)
 		rows = append(rows, []string{
-			strconv.Itoa(e.Epoch), fmt.Sprintf("%.4f", e.Loss), output.Share(e.TrainAccuracy), output.Share(e.ValAccuracy), output.Share(e.TestAccuracy),
+			strconv.Itoa(e.Epoch), fmt.Sprintf("%.4f", e.Loss), s.Train, s.Val, s.Test,
 			output.Seconds(e.Seconds), output.Seconds(e.Phases.Sample), output.Seconds(e.Phases.Gather), output.Seconds(e.Phases.Compute), output.Seconds(e.Phases.Reduce), output.Seconds(e.Phases.Wait), eval,
 			output.Thousands(e.Rows.Total()), e.Weights[:min(12, len(e.Weights))],
 		})
@@ -181,7 +182,8 @@ func printModels(w io.Writer, j api.Job) error {
 		}
 		best, val, test := "", "", ""
 		if m.Best != nil {
-			best, val, test = strconv.Itoa(m.Best.Epoch), output.Share(m.Best.ValAccuracy), output.Share(m.Best.TestAccuracy)
+			s := output.BestScores(m.Best)
+			best, val, test = strconv.Itoa(m.Best.Epoch), s.Val, s.Test
 		}
 		rows = append(rows, append(row, strconv.Itoa(output.LastEpoch(m.History)), best, val, test))
 	}
@@ -280,8 +282,9 @@ func timeRows(history []api.JobEpoch) [][]string {
 		if e.Eval != nil {
 			eval = output.Seconds(e.Eval.Seconds)
 		}
+		s := output.EpochScores(&e)
 		rows = append(rows, []string{
-			strconv.Itoa(e.Epoch), fmt.Sprintf("%.4f", e.Loss), output.Share(e.TrainAccuracy), output.Share(e.ValAccuracy), output.Share(e.TestAccuracy), output.Seconds(e.Seconds),
+			strconv.Itoa(e.Epoch), fmt.Sprintf("%.4f", e.Loss), s.Train, s.Val, s.Test, output.Seconds(e.Seconds),
 			output.Seconds(e.Phases.Sample), output.Seconds(e.Phases.Gather), output.Seconds(e.Phases.Compute), output.Seconds(e.Phases.Reduce), output.Seconds(e.Phases.Wait), eval,
 		})
 	}

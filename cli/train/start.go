@@ -103,6 +103,8 @@ func flags(cmd *cobra.Command, strategies []string) {
 	f.Int("patience", 0, "stop after this many evaluations without improvement (default: never)")
 	f.Int("eval-every", 0, "evaluate every this many epochs (default 1)")
 	f.Int("split", 0, "index of the dataset's split to use")
+	f.String("task", "", "what to learn of vertices, a `TASK`: "+usage.OneOf(api.Tasks())+" (default: what the dataset has targets for)")
+	f.String("loss", "", "loss `NAME`, as --set train.loss")
 	f.Uint64("seed", 0, "random seed")
 	f.String("strategy", "", "how nodes train together, a strategy `NAME`: "+usage.OneOf(strategies)+" (default auto)")
 	f.Bool("deterministic", false, "sum gradients shard by shard, so that any number of nodes gives the same weights bit for bit")
@@ -110,7 +112,7 @@ func flags(cmd *cobra.Command, strategies []string) {
 	f.StringArray("set", nil, "change a setting that has no flag, `KEY=VALUE`; may be repeated")
 	for flag, values := range map[string][]string{
 		"model": api.Models(), "optimizer": api.Optimizers(), "normalize-features": api.Normalizations(), "norm": api.Norms(),
-		"strategy": strategies, "batch": {"full"}, "fanout": {"full"},
+		"task": api.Tasks(), "strategy": strategies, "batch": {"full"}, "fanout": {"full"},
 	} {
 		usage.CompleteFlag(cmd, flag, values)
 	}
@@ -120,7 +122,7 @@ func flags(cmd *cobra.Command, strategies []string) {
 func request(f *pflag.FlagSet, needs bool) (api.TrainRequest, error) {
 	r := api.TrainRequest{
 		Dataset: text(f, "dataset"), Model: text(f, "model"), Optimizer: text(f, "optimizer"), Norm: text(f, "norm"),
-		Features: text(f, "normalize-features"), Strategy: text(f, "strategy"),
+		Features: text(f, "normalize-features"), Strategy: text(f, "strategy"), Task: text(f, "task"), Loss: text(f, "loss"),
 		Layers: given(f, "layers", f.GetInt), Hidden: given(f, "hidden", f.GetInt), Heads: given(f, "heads", f.GetInt),
 		Epochs: given(f, "epochs", f.GetInt), Patience: given(f, "patience", f.GetInt), EvalEvery: given(f, "eval-every", f.GetInt), Split: given(f, "split", f.GetInt),
 		Dropout: given(f, "dropout", f.GetFloat64), Rate: given(f, "lr", f.GetFloat64), WeightDecay: given(f, "weight-decay", f.GetFloat64),

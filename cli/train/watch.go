@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func outcome(j api.Job) string {
 	text := fmt.Sprintf("Job %s %s %s after epoch %d of %d", output.Cell(j.ID), verb, output.Cell(j.State), j.Epoch, j.EpochsTotal)
 	if j.Best != nil {
 		verb := "best in"
-		if j.Best.ValAccuracy == nil {
+		if output.BestScores(j.Best).Val == "" {
 			verb = "kept is"
 		}
 		text += fmt.Sprintf(": %s epoch %d%s%s", verb, j.Best.Epoch, output.BestModel(j), scores(j.Best, " and "))
@@ -89,7 +90,7 @@ type view struct {
 
 	state api.JobSummary
 	epoch *api.JobEpoch // the latest
-	val   *float64      // the latest validation accuracy
+	val   string        // the latest score on validation
 	here  api.JobProgress
 }
 
@@ -111,9 +112,7 @@ func (v *view) show(e api.JobEvent) {
 		v.update(false)
 	case e.Epoch != nil:
 		v.epoch = e.Epoch
-		if e.Epoch.ValAccuracy != nil {
-			v.val = e.Epoch.ValAccuracy
-		}
+		v.val = cmp.Or(output.EpochScores(e.Epoch).Val, v.val)
 		v.update(true)
 	}
 }
@@ -178,8 +177,8 @@ func (v *view) status(done, total int) string {
 			text += fmt.Sprintf(", model %d ahead", v.epoch.Model)
 		}
 		text += fmt.Sprintf(": loss %.4f", v.epoch.Loss)
-		if v.val != nil {
-			text += ", validation " + output.Percent(*v.val)
+		if v.val != "" {
+			text += ", validation " + v.val
 		}
 		text += ", " + output.Seconds(v.epoch.Seconds) + " an epoch"
 	}

@@ -51,7 +51,8 @@ type About struct {
 	Vertices    uint64 `json:"vertices"`
 	Edges       uint64 `json:"edges"`
 	Features    int    `json:"features"`
-	Classes     int    `json:"classes"`
+	Classes     int    `json:"classes"`           // or columns of other targets
+	Targets     string `json:"targets,omitempty"` // empty: one class each
 	Weighted    bool   `json:"weighted,omitempty"`
 	Sparse      bool   `json:"sparse,omitempty"`
 	DType       string `json:"dtype"`

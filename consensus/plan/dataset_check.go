@@ -88,7 +88,7 @@ func (a About) check() error {
 		}
 	}
 	return cmp.Or(checkNumber("vertices", a.Vertices), checkNumber("edges", a.Edges),
-		checkText("dtype", a.DType), checkText("partitioner", a.Partitioner))
+		checkOptional("targets", a.Targets), checkText("dtype", a.DType), checkText("partitioner", a.Partitioner))
 }
 
 func checkNumber(what string, n uint64) error {

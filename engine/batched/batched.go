@@ -252,7 +252,12 @@ func (b *Batched) Learn(l *train.Learner, s *slot.Slot, g *slot.Group) (loss flo
 		b.Layers.Backward(l, s, g, dz)
 		finite = t.Device.Finite(l.Gradients)
 	}
-	loss, finite = t.Answers(loss, finite)
+	if sum := loss; l.Task.OnProcessor() {
+		_, finite = t.Answers(loss, finite)
+		loss = sum
+	} else {
+		loss, finite = t.Answers(loss, finite)
+	}
 	switch {
 	case !train.IsNumber(loss):
 		return loss, "the loss"

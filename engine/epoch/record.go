@@ -105,6 +105,7 @@ type Eval struct {
 
 // Metrics are by name. Those of a part of the split without vertices are none.
 type Metrics struct {
+	By    string             `json:"by,omitempty"` // the one that ranks epochs
 	Train map[string]float64 `json:"train,omitempty"`
 	Val   map[string]float64 `json:"val,omitempty"`
 	Test  map[string]float64 `json:"test,omitempty"`

@@ -56,9 +56,13 @@ func (r *Result) score(metric string) float64 {
 
 // Record returns what an epoch's record has of the result. The metric ranks epochs.
 func (r *Result) Record(metric string) *epoch.Eval {
+	metrics := r.Metrics
+	if metrics != nil {
+		metrics = &epoch.Metrics{By: metric, Train: metrics.Train, Val: metrics.Val, Test: metrics.Test}
+	}
 	e := &epoch.Eval{
 		Seconds: r.Seconds, Train: r.share(&r.Train), Val: r.share(&r.Val), Test: r.share(&r.Test),
-		Score: r.score(metric), Loss: r.Val.Loss, Metrics: r.Metrics,
+		Score: r.score(metric), Loss: r.Val.Loss, Metrics: metrics,
 	}
 	_, e.Bytes = r.Sent.Record()
 	return e

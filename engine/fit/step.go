@@ -59,6 +59,9 @@ func (n *Needs) See(s *Step) {
 		own += g.Bytes(s.Valued)
 		s.Passes(i, func(arena, beside int) {
 			n.Raise(budget.Pass, uint64(arena+4*len(g.Roots)*(s.Classes+s.Words)+4096))
+			if s.Words > 1 {
+				beside += 16 * len(g.Roots) * s.Classes // such losses are computed from a copy
+			}
 			n.Raise(budget.Beside, uint64(beside))
 		})
 		bytes, rows = bytes+own, rows+dense

@@ -17,7 +17,7 @@ func BenchmarkLay(b *testing.B) {
 	for i := range 100 {
 		n := total / 100
 		shards = append(shards, &graph.Shard{
-			Number: i, Shards: 100, First: uint32(i * n), Vertices: n, Total: total, Features: 1, DType: graph.F32, Dense: make([]float32, n),
+			Number: i, Shards: 100, First: uint32(i * n), Vertices: n, Total: total, Features: 1, DType: graph.F32, DenseRows: graph.DenseRows{Dense: make([]float32, n)},
 		})
 	}
 	owners := make([]int, 100)
@@ -55,7 +55,7 @@ func BenchmarkGather(b *testing.B) {
 			var shards []*graph.Shard
 			for i := range 2 {
 				shards = append(shards, &graph.Shard{
-					Number: i, Shards: 2, First: uint32(i * n), Vertices: n, Total: 2 * n, Features: columns, DType: graph.F32, Dense: make([]float32, n*columns),
+					Number: i, Shards: 2, First: uint32(i * n), Vertices: n, Total: 2 * n, Features: columns, DType: graph.F32, DenseRows: graph.DenseRows{Dense: make([]float32, n*columns)},
 				})
 			}
 			m := meshOf(b, shards, 2, []int{0, 1}, "none", "")

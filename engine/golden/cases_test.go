@@ -5,9 +5,10 @@ type variant struct {
 	name     string // unique; begins with the strategy's
 	strategy string
 	set      []string // "key=value" of --set
+	task     string   // empty: class
 	full     bool     // all training vertices and all neighbours in each step
 	// exact says that the weights are those of one machine that trains on the same batches:
-	// those of the first variant with the same full.
+	// those of the first variant with the same full and task.
 	exact bool
 	// sweep is the learning rates of models that are trained side by side; none: one model.
 	sweep []float64
@@ -52,6 +53,22 @@ var variants = []variant{
 	{name: "grappa,self", strategy: "grappa", models: some, set: []string{"grappa.loader=strict", "grappa.period=1", "grappa.swept=1", "grappa.correction=self-normalised", "grappa.pseudo=2", "grappa.prefetch=off"}},
 	{name: "grappa,plateau", strategy: "grappa", models: some, set: []string{"grappa.loader=strict", "grappa.period=1", "grappa.switch=plateau"}},
 	{name: "grappa,sweep", strategy: "grappa", models: some, sweep: []float64{0.01, 0.03}, set: []string{"grappa.period=1"}},
+
+	{name: "single,labels", strategy: "single", task: "multilabel", exact: true, models: some},
+	{name: "centric,labels", strategy: "centric", task: "multilabel", exact: true, models: some},
+	{name: "leap,labels", strategy: "leap", task: "multilabel", exact: true, models: some, set: []string{"leap.mode=migrate"}},
+	{name: "grappa,labels", strategy: "grappa", task: "multilabel", models: some, set: []string{"grappa.period=1"}},
+	{name: "p3,labels", strategy: "p3", task: "multilabel", models: some},
+	{name: "pipe,labels", strategy: "pipe", task: "multilabel", full: true, models: some},
+
+	{name: "single,values", strategy: "single", task: "regression", exact: true, models: some},
+	{name: "centric,values", strategy: "centric", task: "regression", exact: true, models: some},
+	{name: "leap,values", strategy: "leap", task: "regression", exact: true, models: some, set: []string{"leap.mode=stay"}},
+	{name: "leap,huber", strategy: "leap", task: "regression", models: some, set: []string{"train.loss=huber", "train.metric=r2"}},
+	{name: "leap,l1", strategy: "leap", task: "regression", models: some, set: []string{"train.loss=l1", "train.metric=mae"}},
+	{name: "grappa,values", strategy: "grappa", task: "regression", models: some, set: []string{"grappa.period=1"}},
+	{name: "p3,values", strategy: "p3", task: "regression", models: some},
+	{name: "graph,values", strategy: "graph", task: "regression", full: true, models: some},
 
 	{name: "pipe", strategy: "pipe", full: true},
 	{name: "pipe,period=2", strategy: "pipe", full: true, models: some, set: []string{"pipe.period=2"}},

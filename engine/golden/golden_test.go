@@ -84,7 +84,7 @@ func TestWeightsAreThoseOfTheTable(t *testing.T) {
 	if *update && !recorded() {
 		t.Fatal("the table is recorded with kernels for AVX2 or AVX-512, which this process does not use")
 	}
-	shards := communities(t)
+	all := graphs(t)
 	got, guard := table{}, sync.Mutex{}
 	t.Run("train", func(t *testing.T) {
 		for _, v := range variants {
@@ -92,6 +92,7 @@ func TestWeightsAreThoseOfTheTable(t *testing.T) {
 				if !m.trained() || v.models != nil && !slices.Contains(v.models, m.name) {
 					continue
 				}
+				shards := all[v.task]
 				t.Run(v.name+"/"+m.name, func(t *testing.T) {
 					t.Parallel()
 					what := refused
@@ -165,19 +166,24 @@ func known(key string) bool {
 // checkExact fails unless exact variants have learnt the same as the first of them.
 func checkExact(t *testing.T, got table) {
 	t.Helper()
-	first := map[bool]string{}
+	type batches struct {
+		full bool
+		task string
+	}
+	first := map[batches]string{}
 	for _, v := range variants {
 		if !v.exact {
 			continue
 		}
-		if first[v.full] == "" {
-			first[v.full] = v.name
+		of := batches{v.full, v.task}
+		if first[of] == "" {
+			first[of] = v.name
 		}
 		for _, m := range models {
 			what, ran := got[v.name+" "+m.name]
-			want, also := got[first[v.full]+" "+m.name] // -run may have left either out
+			want, also := got[first[of]+" "+m.name] // -run may have left either out
 			if ran && also && what != want {
-				t.Errorf("%s and %s learn different weights of a %s:\n%s\nand\n%s", v.name, first[v.full], m.name, what, want)
+				t.Errorf("%s and %s learn different weights of a %s:\n%s\nand\n%s", v.name, first[of], m.name, what, want)
 			}
 		}
 	}

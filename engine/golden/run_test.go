@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/build"
@@ -24,6 +26,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -32,14 +35,37 @@ import (
 // recorded reports whether this processor computes the bits that the table was recorded with.
 func recorded() bool { return family.Current() == family.AVX2 || family.Current() == family.AVX512 }
 
-// communities makes a small graph in five shards.
-func communities(t *testing.T) []*graph.Shard {
+// graphs makes a small graph in five shards for each task, by its name.
+func graphs(t *testing.T) map[string][]*graph.Shard {
 	t.Helper()
-	src, err := generate.New(generate.Options{
+	all := map[string][]*graph.Shard{}
+	for _, kind := range task.Kinds {
+		all[kind.Name] = communities(t, kind.Targets)
+	}
+	all[""] = all["class"]
+	return all
+}
+
+// target is that of a vertex in a column, if it has a class.
+func target(class int32, vertex, column int) float64 {
+	if class < 0 || (vertex+column)%7 == 0 {
+		return math.NaN()
+	}
+	return float64((int(class)+column)%3) - 0.5 + float64(vertex%5)/20
+}
+
+// communities makes a small graph with such targets in five shards.
+func communities(t *testing.T, targets graph.Targets) []*graph.Shard {
+	t.Helper()
+	made, err := generate.New(generate.Options{
 		Kind: "sbm", Vertices: 300, Edges: 1800, Features: 11, Classes: 4, Communities: 8, Inside: 0.8, Homophily: 0.8, Seed: 3,
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	src := graph.Source(made)
+	if targets != graph.OneClass {
+		src = enginetest.WithTargets(src, targets, 3, func(v, c int) float64 { return target(made.Labels()[v], v, c) })
 	}
 	dir := filepath.Join(t.TempDir(), "shards")
 	m, err := build.Run(t.Context(), src, build.Options{Dir: dir, Shards: 5, Seed: 1})
@@ -72,6 +98,7 @@ func recipeOf(v variant, m model) (recipe.Recipe, error) {
 	if m.model == "gat" {
 		r.Model.Hidden, r.Model.Heads = 5, 2
 	}
+	r.Learn(task.Named(v.task))
 	r.Sharing.Strategy, r.Sharing.Deterministic = v.strategy, true
 	for _, s := range slices.Concat(m.set, v.set) {
 		key, value, _ := strings.Cut(s, "=")
@@ -155,6 +182,9 @@ func summary(epochs []trained.Epoch) (o outcome) {
 		fmt.Fprintln(scores, e.Model, e.Epoch, e.Loss, e.Rate)
 		for _, s := range []evaluate.Scores{e.Scores.Train, e.Scores.Val, e.Scores.Test} {
 			fmt.Fprintln(scores, s.Count, s.Loss, s.Accuracy, s.MacroF1, s.AUC)
+		}
+		if m := e.Scores.Metrics; m != nil {
+			fmt.Fprintln(scores, m.Train, m.Val, m.Test)
 		}
 	}
 	o.scores = short(hex.EncodeToString(scores.Sum(nil)))

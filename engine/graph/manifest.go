@@ -24,7 +24,9 @@ type Manifest struct {
 	Weighted bool   `json:"weighted,omitempty"`
 	Features int    `json:"features"`
 	Sparse   bool   `json:"sparse,omitempty"` // features are stored as sparse rows
-	Classes  int    `json:"classes"`
+	Classes  int    `json:"classes"`          // or columns of other targets
+	// Targets are those of the vertices.
+	Targets Targets `json:"targets,omitempty"`
 	// Splits counts the vertices of each split's parts.
 	Splits      []SplitInfo `json:"splits"`
 	DType       DType       `json:"dtype"`

@@ -25,7 +25,6 @@ type Shard struct {
 	Total    uint32 // vertices of the whole graph
 	Features int    // columns
 	Classes  int    // or columns of targets
-	Targets  Targets
 	DType    DType
 
 	// The in-edges of row v are Indptr[v] to Indptr[v+1]. Indices holds the ids of their
@@ -35,20 +34,29 @@ type Shard struct {
 	Weights []float32 // nil: all 1
 
 	// Features are dense, Features elements per row, in one of these two; or sparse.
-	Dense     []float32
-	DenseBF16 []uint16
-	Sparse    *SparseRows
+	DenseRows
+	Sparse *SparseRows
 
 	// Labels are classes; nil: there are none. Of other targets, they are 0 where a row has
-	// one. Those lie, Classes in each row, in one of the other two.
-	Labels  []int32
-	YesOrNo []uint8
-	Numbers []float32
-
+	// one, and Wide has them.
+	Labels []int32
+	Wide
 	Marks     [][]Mark  // one row per split
 	Originals Originals // the source's name of each row
 
 	file *safetensors.File
+}
+
+// DenseRows holds features stored as dense rows.
+type DenseRows struct {
+	Dense     []float32
+	DenseBF16 []uint16
+}
+
+// Wide holds targets with columns, Shard.Classes in each row.
+type Wide struct {
+	Targets Targets
+	Columns
 }
 
 // SparseRows holds features stored as sparse rows: the entries of row v are Indptr[v] to

@@ -56,7 +56,7 @@ func (s *Shard) loadMetadata(format string) error {
 	}
 	s.First, s.Total = uint32(first), uint32(total)
 	s.Targets = Targets(meta["targets"])
-	if err := s.Targets.check(s.Classes); err != nil {
+	if err := CheckTargets(s.Targets, s.Classes); err != nil {
 		return err
 	}
 	s.DType = DType(meta["dtype"])

@@ -35,7 +35,7 @@ func (k *Skeleton) Bare(seeds *Seeds) {
 func NewSkeleton(s *Shard, stats FeatureStats, edges bool) *Skeleton {
 	bare := &Shard{
 		Number: s.Number, Shards: s.Shards, First: s.First, Vertices: s.Vertices, Total: s.Total,
-		Features: s.Features, Classes: s.Classes, Targets: s.Targets, DType: s.DType, Labels: s.Labels, Marks: s.Marks,
+		Features: s.Features, Classes: s.Classes, Wide: Wide{Targets: s.Targets}, DType: s.DType, Labels: s.Labels, Marks: s.Marks,
 	}
 	if edges {
 		bare.Indptr, bare.Indices, bare.Weights = s.Indptr, s.Indices, s.Weights

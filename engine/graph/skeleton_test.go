@@ -91,10 +91,10 @@ func TestStatsOfFeatures(t *testing.T) {
 		want FeatureStats
 	}{
 		{Shard{}, FeatureStats{Ones: true}},
-		{Shard{Dense: []float32{0, 1, 1, 0}}, FeatureStats{Ones: true, Entries: 2}},
-		{Shard{Dense: []float32{0, 1, 2, 1}}, FeatureStats{Entries: 1}},
-		{Shard{DenseBF16: []uint16{0, 0x8000, oneBF16}}, FeatureStats{Ones: true, Entries: 1}},
-		{Shard{DenseBF16: []uint16{oneBF16, oneBF16 | 0x8000, oneBF16}}, FeatureStats{Entries: 1}},
+		{Shard{DenseRows: DenseRows{Dense: []float32{0, 1, 1, 0}}}, FeatureStats{Ones: true, Entries: 2}},
+		{Shard{DenseRows: DenseRows{Dense: []float32{0, 1, 2, 1}}}, FeatureStats{Entries: 1}},
+		{Shard{DenseRows: DenseRows{DenseBF16: []uint16{0, 0x8000, oneBF16}}}, FeatureStats{Ones: true, Entries: 1}},
+		{Shard{DenseRows: DenseRows{DenseBF16: []uint16{oneBF16, oneBF16 | 0x8000, oneBF16}}}, FeatureStats{Entries: 1}},
 		{Shard{Sparse: &SparseRows{Columns: make([]int32, 3), Values: []float32{1, 1, 1}}}, FeatureStats{Sparse: true, Ones: true, Entries: 3}},
 		{Shard{Sparse: &SparseRows{Columns: make([]int32, 3), Values: []float32{1, 0, 1}}}, FeatureStats{Sparse: true, Entries: 3}},
 		{Shard{Sparse: &SparseRows{Columns: make([]int32, 2), ValuesBF16: []uint16{oneBF16, oneBF16}}}, FeatureStats{Sparse: true, Ones: true, Entries: 2}},

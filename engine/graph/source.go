@@ -15,6 +15,9 @@ type Source interface {
 	Features(ctx context.Context, yield func(FeatureBatch) error) error
 	// Labels holds a class for each vertex, or NoLabel; nil if there are none.
 	Labels() []int32
+	// Targets holds targets with columns, if Meta says that there are some. Labels is nil
+	// then.
+	Targets() Columns
 	// Splits holds one row of marks per split.
 	Splits() [][]Mark
 	IDs() IDs
@@ -34,8 +37,9 @@ type Meta struct {
 	Sparse   bool // features come as sparse rows
 	// NonZeros is the number of entries of sparse features.
 	NonZeros uint64
-	Classes  int
-	// ClassNames holds the classes' names; nil: they have none.
+	Classes  int     // or columns of other targets
+	Targets  Targets `json:",omitempty"`
+	// ClassNames holds the names of classes, or of columns; nil: they have none.
 	ClassNames []string
 }
 

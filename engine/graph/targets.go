@@ -16,11 +16,18 @@ const (
 	Numbers  Targets = "regression" // a number in each column
 )
 
+// Columns are the targets of vertices, one row after another, in one of these two; of OneClass
+// there are none.
+type Columns struct {
+	YesOrNo []uint8
+	Numbers []float32
+}
+
 // Missing is the byte of a missing target of YesOrNo. A missing number is any NaN.
 const Missing uint8 = 255
 
 // MaxTargets bounds the columns of targets.
-const MaxTargets = 1 << 14
+const MaxTargets = 1 << 12
 
 // Words returns how many 32-bit words the targets of a vertex are for those who learn them.
 func (t Targets) Words(columns int) int {
@@ -30,13 +37,16 @@ func (t Targets) Words(columns int) int {
 	return columns
 }
 
-// check returns an error unless there may be so many columns of such targets.
-func (t Targets) check(columns int) error {
+// CheckTargets returns an error unless a graph may have so many classes, or columns of such
+// targets.
+func CheckTargets(t Targets, columns int) error {
 	switch {
+	case columns < 0 || columns > MaxVertices:
+		return fmt.Errorf("it has %d classes", columns)
 	case t == OneClass:
 		return nil
 	case t != YesOrNo && t != Numbers:
-		return fmt.Errorf("its metadata has %q for targets, which this program does not know", string(t))
+		return fmt.Errorf("its targets are %q, which this program does not know", string(t))
 	case columns < 1 || columns > MaxTargets:
 		return fmt.Errorf("it has %d columns of targets, and there may be 1 to %d", columns, MaxTargets)
 	}

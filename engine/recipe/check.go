@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
 )
 
 // Rules are what the strategies ask of recipes.
@@ -120,8 +122,9 @@ func (r Recipe) checkWords() error {
 	}{
 		{"{optimizer}", r.Optimizer.Kind, []string{"adam", "adamw", "sgd"}},
 		{"{normalize-features}", r.Features, features.Hows},
-		{"{train.loss}", r.Loss, []string{Softmax, BCE}},
-		{"{train.metric}", r.Metric, []string{Accuracy, MacroF1, ROCAUC}},
+		{"{task}", cmp.Or(r.Task, task.Kinds[0].Name), task.Names()},
+		{"{train.loss}", r.Loss, r.kind().LossNames()},
+		{"{train.metric}", r.Metric, r.kind().MetricNames()},
 	} {
 		if !slices.Contains(w.known, w.is) {
 			return fmt.Errorf("%s is %q: it is one of %s", w.setting, w.is, strings.Join(w.known, ", "))
@@ -130,12 +133,18 @@ func (r Recipe) checkWords() error {
 	return nil
 }
 
+// kind returns the task, the first if it is not known.
+func (r *Recipe) kind() *task.Kind { return cmp.Or(task.Named(r.Task), task.Kinds[0]) }
+
 func (r Recipe) checkGraph(about dataset.About) error {
+	kind, has := r.kind(), task.For(about.Targets)
 	switch {
 	case about.Features == 0:
 		return errors.New("the dataset has no features for the model to read: import it again from a source that has some")
 	case about.Classes == 0:
 		return errors.New("the dataset has no labels to learn: import it again from a source that has some")
+	case has != kind:
+		return fmt.Errorf("{task} is %s, and the dataset has targets of %s: leave it out, or import the dataset again with {dataset.task} %s", kind.Name, cmp.Or(has, &task.Kind{Name: string(about.Targets)}).Name, kind.Name)
 	case len(about.Splits) == 0:
 		return errors.New("the dataset has no split, which says which vertices are for training: import it again with one")
 	case r.Split < 0 || r.Split >= len(about.Splits):
@@ -152,7 +161,7 @@ func (r Recipe) checkGraph(about dataset.About) error {
 		return fmt.Errorf("{patience} needs validation vertices to compare epochs by, and split %d has none: leave it out, or choose another {split}", r.Split)
 	case split.Val == 0 && r.Schedule.Kind == Plateau:
 		return fmt.Errorf("{train.schedule}=plateau needs validation vertices to compare epochs by, and split %d has none: choose another schedule or {split}", r.Split)
-	case r.Metric == ROCAUC && about.Classes < 2:
+	case kind.Exclusive && task.MetricNamed(r.Metric).Ranked && about.Classes < 2:
 		return fmt.Errorf("{train.metric}=roc_auc compares classes, and the dataset has %d", about.Classes)
 	}
 	return nil
@@ -241,6 +250,7 @@ func (r *Recipe) checkBatches(of *Recipe) error {
 		{"normalize-features", "all models of a sweep read the same features", r.Features == of.Features},
 		{"epochs", "all models of a sweep train side by side", r.Epochs == of.Epochs},
 		{"eval-every", "all models of a sweep train side by side", r.EvalEvery == of.EvalEvery},
+		{"task", "all models of a sweep learn the same targets", r.Task == of.Task},
 		{"train.loss", "the losses of all models of a sweep are compared", r.Loss == of.Loss},
 		{"train.metric", "all models of a sweep are compared by it", r.Metric == of.Metric},
 		{"strategy", "all models of a sweep share the nodes in one way", reflect.DeepEqual(r.Sharing, of.Sharing)},

@@ -27,10 +27,11 @@ type Recipe struct {
 	Batch     int              `json:"batch"`              // roots per step; 0: all training vertices
 	Fanouts   []int            `json:"fanouts,omitempty"`  // from the roots outwards, 0: all; none: all at every hop
 	Features  string           `json:"normalize_features"` // auto, row, none, binary or binary-row
-	Loss      string           `json:"loss"`               // softmax or bce
+	Task      string           `json:"task,omitempty"`     // multilabel or regression; empty: class
+	Loss      string           `json:"loss"`               // one of the task's
 	Patience  int              `json:"patience"`           // evaluations without a better one; 0: never stops early
 	EvalEvery int              `json:"eval_every"`         // epochs
-	Metric    string           `json:"metric"`             // of the best epoch: accuracy, macro_f1 or roc_auc
+	Metric    string           `json:"metric"`             // of the best epoch: one of the task's
 	Split     int              `json:"split"`
 	Seed      uint64           `json:"seed"`
 	BF16      bool             `json:"bf16_products"` // products of BF16 numbers, where the CPU has them
@@ -72,8 +73,27 @@ const (
 
 // TaskSpec returns what the recipe and a dataset say of the task.
 func (r *Recipe) TaskSpec(of *dataset.About) task.Spec {
-	return task.Spec{Loss: r.Loss, Metric: r.Metric, Width: of.Classes}
+	return task.Spec{Kind: r.Task, Loss: r.Loss, Metric: r.Metric, Width: of.Classes}
 }
+
+// Learn sets the task. Its loss and metric are the task's defaults, but for what was said: keys
+// of Set.
+func (r *Recipe) Learn(kind *task.Kind, said ...string) {
+	if r.Task = kind.Name; kind == task.Kinds[0] {
+		r.Task = ""
+	}
+	if !slices.Contains(said, lossKey) {
+		r.Loss = kind.Losses[0].Name
+	}
+	if !slices.Contains(said, metricKey) {
+		r.Metric = kind.Metrics[0].Name
+	}
+}
+
+const (
+	lossKey   = "train.loss"
+	metricKey = "train.metric"
+)
 
 // DefaultRecipe returns the recipe of a job that sets only its model.
 func DefaultRecipe(model string) Recipe {
@@ -162,6 +182,30 @@ type setting struct {
 	set func(r *Recipe, value string) error
 }
 
+// losses and metrics are those of all tasks.
+var losses, metrics = ofTasks((*task.Kind).LossNames), ofTasks((*task.Kind).MetricNames)
+
+// ofTasks lists names of all tasks, each once.
+func ofTasks(names func(*task.Kind) []string) (all []string) {
+	for _, kind := range task.Kinds {
+		for _, name := range names(kind) {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// byTask lists the first name of each task.
+func byTask(names func(*task.Kind) []string) string {
+	var all []string
+	for _, kind := range task.Kinds {
+		all = append(all, names(kind)[0])
+	}
+	return strings.Join(all, ", ")
+}
+
 var settings = []setting{
 	{nn.Option{Key: "train.schedule", Applies: "train", Values: "constant|step|cosine|plateau", Default: Constant,
 		Help: "how the learning rate changes over the epochs"},
@@ -183,14 +227,12 @@ var settings = []setting{
 	{nn.Option{Key: "train.momentum", Applies: "{optimizer} sgd", Values: "X", Default: "0",
 		Help: "how much of the last update is repeated"},
 		func(r *Recipe, v string) error { return number(v, &r.Optimizer.Momentum) }},
-	{nn.Option{Key: "train.loss", Applies: "train", Values: "softmax|bce", Default: Softmax,
-		Help: "one class of all, or a yes or no for each class"},
-		func(r *Recipe, v string) error { return word(v, func(v string) { r.Loss = v }, Softmax, BCE) }},
-	{nn.Option{Key: "train.metric", Applies: "train", Values: "accuracy|macro_f1|roc_auc", Default: Accuracy,
+	{nn.Option{Key: lossKey, Applies: "train", Values: strings.Join(losses, "|"), Default: byTask((*task.Kind).LossNames),
+		Help: "one class of all, a yes or no for each, or how far a number is off"},
+		func(r *Recipe, v string) error { return word(v, func(v string) { r.Loss = v }, losses...) }},
+	{nn.Option{Key: metricKey, Applies: "train", Values: strings.Join(metrics, "|"), Default: byTask((*task.Kind).MetricNames),
 		Help: "what the best epoch is best in, on the validation vertices"},
-		func(r *Recipe, v string) error {
-			return word(v, func(v string) { r.Metric = v }, Accuracy, MacroF1, ROCAUC)
-		}},
+		func(r *Recipe, v string) error { return word(v, func(v string) { r.Metric = v }, metrics...) }},
 	{nn.Option{Key: "train.products", Applies: "train", Values: "f32|bf16", Default: "f32",
 		Help: "bf16 is faster where the CPU multiplies such numbers, and less exact"},
 		func(r *Recipe, v string) error {

@@ -19,7 +19,7 @@ func shards(weighted bool, counts ...int) []*graph.Shard {
 	for i, n := range counts {
 		s := &graph.Shard{
 			Number: i, Shards: len(counts), First: uint32(first), Vertices: n, Total: uint32(total), Features: 2, Classes: 3, DType: graph.F32,
-			Indptr: []int64{0}, Indices: []int32{}, Dense: make([]float32, 2*n), Labels: make([]int32, n), Marks: [][]graph.Mark{make([]graph.Mark, n), make([]graph.Mark, n)},
+			Indptr: []int64{0}, Indices: []int32{}, DenseRows: graph.DenseRows{Dense: make([]float32, 2*n)}, Labels: make([]int32, n), Marks: [][]graph.Mark{make([]graph.Mark, n), make([]graph.Mark, n)},
 			Originals: graph.Originals{Ints: make([]int64, n)},
 		}
 		for row := range n {

@@ -14,6 +14,8 @@ type Declaration struct {
 	Name string
 	// Exact means that nodes compute what one does: auto may choose it.
 	Exact bool
+	// Classes means that it learns one class of each vertex, and no other targets.
+	Classes bool
 	// Elsewhere means that steps are computed by a program beside each node, which alone
 	// knows the model.
 	Elsewhere bool

@@ -23,6 +23,8 @@ var class = Kind{
 		{BCE, "probability = 1 / (1 + exp(-y)) of each class (logistic function)."},
 	},
 	Metrics:  []Metric{{Name: Accuracy}, {Name: MacroF1}, {Name: ROCAUC, Ranked: true}},
+	Column:   "class",
+	Scores:   "the scores of the classes",
 	Accuracy: true,
 	Ranks: func(target []int32, column int) int {
 		switch {

@@ -19,6 +19,8 @@ var multiLabel = Kind{
 	Targets: graph.YesOrNo,
 	Losses:  []Loss{{BCE, "probability = 1 / (1 + exp(-y)) of each column (logistic function)."}},
 	Metrics: []Metric{{Name: MicroF1}, {Name: MacroF1}, {Name: ROCAUC, Ranked: true}, {Name: AveragePrecision, Ranked: true}},
+	Column:  "label",
+	Scores:  "the score of each label",
 	Ranks:   sideOf,
 	Always:  true,
 	make:    func(s Spec) Task { return labels{&cells{Spec: s, loss: binary}} },

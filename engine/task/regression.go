@@ -53,6 +53,8 @@ var regression = Kind{
 	Targets: graph.Numbers,
 	Losses:  []Loss{{L2, numbers}, {L1, numbers}, {Huber, numbers}},
 	Metrics: []Metric{{Name: RMSE, Lower: true}, {Name: MAE, Lower: true}, {Name: R2}},
+	Column:  "value",
+	Scores:  "the predicted numbers",
 	make:    func(s Spec) Task { return values{&cells{Spec: s, loss: slopes[s.Loss]}} },
 }
 

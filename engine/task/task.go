@@ -27,6 +27,9 @@ type Kind struct {
 	// Losses and Metrics are those that a recipe may name. The first of each is the default.
 	Losses  []Loss
 	Metrics []Metric
+	// Column begins the names of the columns of predictions, and Scores says in words what
+	// a row y of predictions is.
+	Column, Scores string
 	// Accuracy means that evaluations report an accuracy.
 	Accuracy bool
 	// Ranks returns how the rows of a column are ranked; nil: they can't be. Exclusive means
@@ -118,6 +121,14 @@ func Named(name string) *Kind {
 		return nil
 	}
 	return Kinds[i]
+}
+
+// Names returns the names of all kinds.
+func Names() (names []string) {
+	for _, k := range Kinds {
+		names = append(names, k.Name)
+	}
+	return names
 }
 
 // For returns the kind that learns the targets of a dataset.

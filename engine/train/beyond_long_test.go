@@ -28,7 +28,7 @@ func beyond(rest int) (shards []*graph.Shard) {
 	for i, n := range []int{each, each, rest} {
 		s := &graph.Shard{
 			Number: i, Shards: 3, First: uint32(first), Vertices: n, Total: uint32(total), Features: features, Classes: classes, DType: graph.F32,
-			Indptr: []int64{0}, Dense: make([]float32, n*features), Labels: make([]int32, n), Marks: [][]graph.Mark{make([]graph.Mark, n)},
+			Indptr: []int64{0}, DenseRows: graph.DenseRows{Dense: make([]float32, n*features)}, Labels: make([]int32, n), Marks: [][]graph.Mark{make([]graph.Mark, n)},
 			Originals: graph.Originals{Ints: make([]int64, n)},
 		}
 		for row := range n {

@@ -107,10 +107,23 @@ func (s Strategies) Check(r *recipe.Recipe, model *nn.Model, about dataset.About
 	if given := r.Model.Model; d.Elsewhere != (given == nn.Program) {
 		return fmt.Errorf("{strategy} %s and {model} %s don't go together, since a model that a program of yours computes needs both to be %s: leave that one out, and start such jobs by mesh.loader of Python's package hopmesh", cmp.Or(r.Sharing.Strategy, strategy.Single), given, nn.Program)
 	}
+	if d.Classes && r.Task != "" {
+		return fmt.Errorf("{strategy} %s learns one class of each vertex, and the task is %s: choose one of %s", d.Name, r.Task, strings.Join(s.learning(), ", "))
+	}
 	if d.Check != nil {
 		return d.Check(r, model, about)
 	}
 	return nil
+}
+
+// learning names those that learn all targets.
+func (s Strategies) learning() (all []string) {
+	for _, d := range s {
+		if !d.Classes {
+			all = append(all, d.Name)
+		}
+	}
+	return all
 }
 
 // Declared implements recipe.Rules.

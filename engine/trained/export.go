@@ -14,6 +14,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
 )
 
 // modelFormat is the format name in a model file's metadata. The number is that of the
@@ -56,6 +57,9 @@ func (w *Weighed) metadata() (map[string]string, error) {
 		"vertices":           strconv.FormatUint(w.about.Vertices, 10),
 		"edges":              strconv.FormatUint(w.about.Edges, 10),
 	}
+	if w.kind != task.Kinds[0] {
+		metadata["task"] = w.kind.Name
+	}
 	if w.training != "" {
 		metadata["training"] = w.training
 	}
@@ -86,14 +90,10 @@ var normalised = map[string]string{
 // steps describes all that is computed, from the features to probabilities, in order.
 func (w *Weighed) steps() []nn.Step {
 	f, c := w.about.Features, w.about.Classes
-	probabilities := "probability = exp(y) / the sum of exp(y) over the row (softmax)."
-	if w.loss == recipe.BCE {
-		probabilities = "probability = 1 / (1 + exp(-y)) of each class (logistic function)."
-	}
 	return slices.Concat(
 		[]nn.Step{{Name: "features", Equation: normalised[w.how], Tensors: []string{}, In: f, Out: f}},
 		w.model.Steps(),
-		[]nn.Step{{Name: "scores", Equation: "y = the scores of the classes, as predictions hold them. " + probabilities, Tensors: []string{}, In: c, Out: c}},
+		[]nn.Step{{Name: "scores", Equation: fmt.Sprintf("y = %s, as predictions hold them. %s", w.kind.Scores, w.kind.Output(w.loss)), Tensors: []string{}, In: c, Out: c}},
 	)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
@@ -12,9 +13,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -28,9 +29,10 @@ type Weighed struct {
 	Epoch   int       // of the weights
 	seed    uint64
 	loss    string
+	kind    *task.Kind
 	// training is the resolved recipe as JSON; "": not known.
 	training string
-	names    []string // of the classes
+	names    []string // of the classes, or of columns of other targets
 }
 
 // BestModel is the index of the best model of a sweep. It also selects the one model
@@ -70,7 +72,10 @@ func weighedOfCheckpoint(file *checkpoint.File, index int) (*Weighed, error) {
 	if !s.finished() {
 		return nil, fmt.Errorf("model %d has diverged before its first evaluation, and left no weights", index)
 	}
-	w := &Weighed{about: c.About, how: c.how, Epoch: s.Last.Epoch, seed: r.Seed, loss: r.Loss}
+	w := &Weighed{about: c.About, how: c.how, Epoch: s.Last.Epoch, seed: r.Seed, loss: r.Loss, kind: task.Named(r.Task)}
+	if w.kind == nil {
+		return nil, fmt.Errorf("its recipe has the unknown task %q", r.Task)
+	}
 	if err := w.readNames(file); err != nil {
 		return nil, err
 	}
@@ -117,12 +122,15 @@ func weighedOfModel(file *checkpoint.File, index int) (*Weighed, error) {
 	if err := oneOf(index, 1); err != nil {
 		return nil, err
 	}
-	w := &Weighed{how: file.Text("normalize_features"), loss: file.Text("loss")}
+	w := &Weighed{how: file.Text("normalize_features"), loss: file.Text("loss"), kind: task.Named(file.Text("task"))}
 	var spec nn.Spec
 	if err := file.JSON("model", &spec); err != nil {
 		return nil, err
 	}
-	if w.loss != recipe.Softmax && w.loss != recipe.BCE {
+	if w.kind == nil {
+		return nil, fmt.Errorf("its metadata has the unknown task %q", file.Text("task"))
+	}
+	if !slices.Contains(w.kind.LossNames(), w.loss) {
 		return nil, fmt.Errorf("its metadata has the unknown loss %q", w.loss)
 	}
 	epoch, err := file.Uint("epoch", math.MaxInt32)
@@ -163,8 +171,9 @@ func modelOf(spec nn.Spec, about dataset.About) (*nn.Model, error) {
 // PredictOptions select what is predicted.
 type PredictOptions struct {
 	// Embeddings selects the rows that enter the last layer, or the head if the model
-	// has one. Otherwise logits are predicted: softmax turns them into probabilities,
-	// or the logistic function where the loss was bce.
+	// has one. Otherwise the model's outputs are predicted: softmax turns logits into
+	// probabilities, or the logistic function where the loss was bce; of a regression they
+	// are the numbers.
 	Embeddings bool
 	Index      int // of a sweep's models; BestModel: the best
 
@@ -182,8 +191,9 @@ type PredictOptions struct {
 type Prediction struct {
 	Vertices int
 	Columns  int
-	Epoch    int      // of the weights; 0: not known
-	Loss     string   // softmax or bce: the loss of training
+	Epoch    int    // of the weights; 0: not known
+	Loss     string // of training
+	Task     *task.Kind
 	Classes  []string // their names, or numbers
 }
 
@@ -237,7 +247,7 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	i.Expect(0, foreign != nil, o.Dir)
 	i.Once()
 	least := i.LeastFor(n)
-	about := Prediction{Vertices: d.Topology.Vertices(), Columns: columns, Epoch: w.Epoch, Loss: w.loss, Classes: w.names}
+	about := Prediction{Vertices: d.Topology.Vertices(), Columns: columns, Epoch: w.Epoch, Loss: w.loss, Task: w.kind, Classes: w.names}
 	if o.Writing != nil {
 		least = max(least, o.Writing(about))
 	}

@@ -18,6 +18,9 @@ type ImportRequest struct {
 	// another node: absolute paths, or NODE:/PATH.
 	Sources []string `json:"sources,omitempty"`
 	Format  string   `json:"format,omitempty"` // "" is auto
+	// Task is what is to be learnt of vertices: class, multilabel or regression; "": whatever
+	// the labels look like.
+	Task string `json:"task,omitempty"`
 	DatasetOptions
 }
 
@@ -60,7 +63,11 @@ type Dataset struct {
 	Vertices uint64 `json:"vertices"`
 	Edges    uint64 `json:"edges"`
 	Features int    `json:"features"`
-	Classes  int    `json:"classes"`
+	Classes  int    `json:"classes"` // 0 where vertices have other targets
+	// Task is what vertices have targets for: class, multilabel or regression. Targets is
+	// the number of columns of the latter two.
+	Task    string `json:"task"`
+	Targets int    `json:"targets,omitempty"`
 	// ClassNames has a name for each class, if the source named them.
 	ClassNames []string `json:"class_names,omitempty"`
 	Splits     int      `json:"splits"`
@@ -160,6 +167,7 @@ var (
 	partitioners = []string{"auto", "multilevel", "stream", "random"}
 	dtypes       = []string{"f32", "bf16"}
 	makers       = []string{"auto", "one", "all"}
+	tasks        = []string{"class", "multilabel", "regression"}
 	formats      = []string{"auto", "npz", "planetoid", "ogb", "csv", "parquet"}
 	kinds        = []string{"rmat", "sbm"}
 	presets      = []string{"arxiv", "reddit", "products", "papers100m"}
@@ -198,6 +206,9 @@ func Partitioners() []string { return slices.Clone(partitioners) }
 // DTypes lists the types in which features may be stored.
 func DTypes() []string { return slices.Clone(dtypes) }
 
+// Tasks lists what may be learnt of vertices.
+func Tasks() []string { return slices.Clone(tasks) }
+
 // Formats lists the formats that a graph may be imported from.
 func Formats() []string { return slices.Clone(formats) }
 
@@ -234,6 +245,9 @@ func (r ImportRequest) Check() error {
 		}
 	}
 	if err := among("format", r.Format, formats); err != nil {
+		return err
+	}
+	if err := among("task", r.Task, tasks); err != nil {
 		return err
 	}
 	return r.DatasetOptions.check(r.Name)

@@ -30,6 +30,8 @@ type TrainRequest struct {
 	Patience    *int     `json:"patience,omitempty"`
 	EvalEvery   *int     `json:"eval_every,omitempty"`
 	Split       *int     `json:"split,omitempty"`
+	Task        string   `json:"task,omitempty"` // class, multilabel or regression; "": what the dataset has
+	Loss        string   `json:"loss,omitempty"` // as the setting train.loss
 	Seed        *uint64  `json:"seed,omitempty"`
 	Strategy    string   `json:"strategy,omitempty"` // "" is auto
 	// Deterministic asks for bitwise equal results on any number of nodes.
@@ -77,6 +79,8 @@ type Job struct {
 	Notes []string `json:"notes"`
 	// Memory is that of the node on which the job took most, if any knows.
 	Memory *JobMemory `json:"memory,omitempty"`
+	// Task is what the job learns of vertices: class, multilabel or regression.
+	Task string `json:"task"`
 	// Recipe holds all parameters that affect training.
 	Recipe json.RawMessage `json:"recipe"`
 	// Problems are sentences, without a full stop, as in Status: what the job waits for,
@@ -93,12 +97,24 @@ type JobMemory struct {
 }
 
 // JobBest is the epoch whose model is kept: the best on validation or, without validation
-// vertices, the last. Accuracies are between 0 and 1, and null if there are no vertices.
+// vertices, the last. Accuracies are between 0 and 1, and null if there are no vertices or the
+// task has none.
 type JobBest struct {
 	Epoch        int      `json:"epoch"`
 	Model        *int     `json:"model,omitempty"` // for a sweep: the index of its model, from 0
 	ValAccuracy  *float64 `json:"val_acc"`
 	TestAccuracy *float64 `json:"test_acc"`
+	// Metrics and Metric are as in JobEpoch.
+	Metrics *JobMetrics `json:"metrics,omitempty"`
+	Metric  string      `json:"metric,omitempty"`
+}
+
+// JobMetrics are the metrics of an evaluation by name. A part of the split without vertices has
+// none.
+type JobMetrics struct {
+	Train map[string]float64 `json:"train"`
+	Val   map[string]float64 `json:"val"`
+	Test  map[string]float64 `json:"test"`
 }
 
 // JobModel is one model of a sweep.
@@ -142,6 +158,10 @@ type JobEpoch struct {
 	// that the groups of their targets have seen so far.
 	Super int     `json:"super_epoch,omitempty"`
 	Seen  float64 `json:"edges_seen,omitempty"`
+	// Metrics are those of the task by name, of each part of the split; null: not evaluated.
+	// Metric names the one that epochs are compared by, where the task has no accuracy.
+	Metrics *JobMetrics `json:"metrics"`
+	Metric  string      `json:"metric,omitempty"`
 	// Figures are what strategies report that have no field of their own above.
 	Figures []JobFigure `json:"figures,omitempty"`
 }

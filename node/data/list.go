@@ -60,6 +60,9 @@ func described(s *plan.State, d plan.Dataset) api.Dataset {
 		Shards: []api.DatasetShard{}, EdgeCut: d.About.EdgeCut, Balance: d.About.Balance, BalanceEdges: d.About.BalanceEdges,
 		BalanceTraining: d.About.BalanceTraining, Partitioner: d.About.Partitioner, Seed: d.About.Seed, Problems: []string{},
 	}
+	if a.Task = "class"; d.About.Targets != "" {
+		a.Task, a.Targets, a.Classes = d.About.Targets, a.Classes, 0
+	}
 	if d.About.Edges > 0 {
 		a.EdgeCutShare = float64(d.About.EdgeCut) / float64(d.About.Edges)
 	}

@@ -88,10 +88,10 @@ func (p *Prediction) format() string { return strings.ToLower(p.Format) }
 // header describes the table of a prediction.
 func (p *Prediction) header(of trained.Prediction) table.Header {
 	h := table.Header{Rows: of.Vertices, Names: len(p.Shards) > 0 && p.Shards[0].Originals.Offsets != nil}
-	what := "class"
+	what := of.Task.Column
 	if p.Embeddings {
 		what = "embedding"
-	} else {
+	} else if of.Task.Exclusive {
 		h.Answers = &table.Answers{Names: of.Classes, Logistic: of.Loss == recipe.BCE}
 	}
 	for c := range of.Columns {

@@ -23,7 +23,7 @@ import (
 // are settings of --set.
 var flags = []string{
 	"batch", "deterministic", "dropout", "epochs", "eval-every", "fanout", "heads", "hidden", "layers", "lr", "model", "norm",
-	"normalize-features", "optimizer", "patience", "split", "strategy", "sweep", "weight-decay",
+	"normalize-features", "optimizer", "patience", "split", "strategy", "sweep", "task", "weight-decay",
 }
 
 // others are the flags of other commands than train start, by key. A flag of the agent can
@@ -38,6 +38,7 @@ var others = map[string]string{
 	"dataset.memory":      "--memory",
 	"dataset.partitioner": "--partitioner",
 	"dataset.shards":      "--shards",
+	"dataset.task":        "--task",
 	"dataset.undirected":  "--undirected",
 }
 

@@ -19,6 +19,7 @@ type vertex struct {
 	in       map[string]float32 // weights of the edges from each source
 	features []float32
 	label    int32
+	target   []int32 // of targets with columns: words
 	marks    []graph.Mark
 }
 
@@ -30,6 +31,7 @@ func expected(m *memory, o Options) map[string]*vertex {
 		if m.labels != nil {
 			x.label = m.labels[v]
 		}
+		x.target = wordsOf(m, v)
 		for _, marks := range m.splits {
 			x.marks = append(x.marks, marks[v])
 		}
@@ -59,6 +61,27 @@ func expected(m *memory, o Options) map[string]*vertex {
 		}
 	}
 	return all
+}
+
+// wordsOf returns the words of a vertex' targets.
+func wordsOf(m *memory, v int) (words []int32) {
+	for c := range m.meta.Classes {
+		word := graph.NoLabel
+		switch m.meta.Targets {
+		case graph.OneClass:
+			return nil
+		case graph.YesOrNo:
+			if cell := m.columns.YesOrNo[v*m.meta.Classes+c]; cell != graph.Missing {
+				word = int32(math.Float32bits(float32(cell)))
+			}
+		default:
+			if cell := m.columns.Numbers[v*m.meta.Classes+c]; cell == cell {
+				word = int32(math.Float32bits(cell))
+			}
+		}
+		words = append(words, word)
+	}
+	return words
 }
 
 // nearest tries the numbers of type BF16 around f.
@@ -125,7 +148,13 @@ func opened(t *testing.T, dir string, m *graph.Manifest) map[string]*vertex {
 					outside[source] = true
 				}
 			}
-			if s.Labels != nil {
+			switch has := slices.Contains(s.Labels, 0); {
+			case s.Targets != graph.OneClass:
+				v.target = s.AppendTarget(nil, row)
+				if missing := !slices.ContainsFunc(v.target, func(word int32) bool { return word != graph.NoLabel }); !has || missing != (s.Labels[row] < 0) {
+					t.Errorf("shard %d says that row %d has the label %d: %v", i, row, s.Labels[row], v.target)
+				}
+			case s.Labels != nil:
 				v.label = s.Labels[row]
 			}
 			for _, marks := range s.Marks {
@@ -176,7 +205,7 @@ func compare(t *testing.T, want, got map[string]*vertex) {
 		if g == nil {
 			t.Fatalf("vertex %q is gone", name)
 		}
-		if !maps.Equal(w.in, g.in) || !slices.Equal(w.features, g.features) || w.label != g.label || !slices.Equal(w.marks, g.marks) {
+		if !maps.Equal(w.in, g.in) || !slices.Equal(w.features, g.features) || w.label != g.label || !slices.Equal(w.target, g.target) || !slices.Equal(w.marks, g.marks) {
 			t.Fatalf("vertex %q is %+v and should be %+v", name, g, w)
 		}
 	}
@@ -195,6 +224,10 @@ var shapes = []shape{
 	{vertices: 500, edges: 4000, weighted: true, hub: true},
 	{vertices: 600, edges: 30000, weighted: true, splits: 1},
 	{vertices: 64, classes: 1},
+	{vertices: 300, edges: 2000, features: 7, density: 1, classes: 5, splits: 2, targets: graph.YesOrNo},
+	{vertices: 200, edges: 700, features: 9, density: 0.2, sparse: true, names: true, splits: 1, classes: 1, targets: graph.YesOrNo},
+	{vertices: 300, edges: 2000, weighted: true, features: 7, density: 1, classes: 3, splits: 1, names: true, targets: graph.Numbers},
+	{vertices: 120, edges: 300, classes: 70_000 / 120, targets: graph.Numbers},
 }
 
 // small makes a plan whose buckets, chunks and pieces are tiny, so that a tiny graph

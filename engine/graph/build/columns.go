@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/targets"
 )
 
 // gathered gives one element for each row to out, through a buffer.
@@ -77,9 +78,15 @@ func (w *shardWriter) copyFrom(from *spool, out *output, length uint64) error {
 	return nil
 }
 
-// tail writes what follows a shard's features: marks and names.
+// tail writes what follows a shard's features: targets of a byte, marks and names.
 func (b *builder) tail(out *output, shard int, buf []byte) error {
 	rows := b.order[b.numbers.first[shard]:b.numbers.first[shard+1]]
+	if b.columns.about().labels && targets.Late(&b.meta) {
+		out.at = out.place["targets"]
+		if err := b.columns.write(labelColumn, shard, rows, buf, out.next); err != nil {
+			return err
+		}
+	}
 	if b.columns.about().splits > 0 {
 		out.at = out.place["splits"]
 		if err := b.columns.write(markColumn, shard, rows, buf, out.next); err != nil {
@@ -96,7 +103,7 @@ func (b *builder) tail(out *output, shard int, buf []byte) error {
 // The columns that a shard has beside its edges and features, in the order of its file.
 const (
 	idColumn    = iota // numbers, or where each row's name ends
-	labelColumn        // if there are any
+	labelColumn        // or other targets, if there are any
 	markColumn
 	nameColumn // the text of all names
 	columnKinds
@@ -121,7 +128,7 @@ type columnsAbout struct {
 type ofSource struct{ src graph.Source }
 
 func (c ofSource) about() columnsAbout {
-	return columnsAbout{c.src.Labels() != nil, len(c.src.Splits()), c.src.IDs().Strings != nil}
+	return columnsAbout{c.src.Labels() != nil || c.src.Meta().Targets != graph.OneClass, len(c.src.Splits()), c.src.IDs().Strings != nil}
 }
 
 func (c ofSource) nameBytes(_ int, rows []uint32) int64 {
@@ -136,8 +143,7 @@ func (c ofSource) write(column, _ int, rows []uint32, buf []byte, out func([]byt
 	ids := c.src.IDs()
 	switch column {
 	case labelColumn:
-		labels := c.src.Labels()
-		return gathered(out, buf, rows, func(v uint32) int32 { return labels[v] })
+		return targets.Write(c.src, rows, buf, out)
 	case markColumn:
 		for _, marks := range c.src.Splits() {
 			if err := gathered(out, buf, rows, func(v uint32) graph.Mark { return marks[v] }); err != nil {

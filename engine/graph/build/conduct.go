@@ -97,7 +97,7 @@ func (c *conductor) plan(src graph.Source, o Options, p *plan) {
 	meta := src.Meta()
 	c.job = job{
 		Meta: meta, Shards: p.shards, DType: o.DType, Random: p.partitioner == random, Undirected: o.Undirected,
-		Labels: src.Labels() != nil, Names: src.IDs().Strings != nil, Splits: len(src.Splits()),
+		Labels: ofSource{src}.about().labels, Names: src.IDs().Strings != nil, Splits: len(src.Splits()),
 		Shift: p.blockShift, Nodes: c.Nodes, Owners: c.Owners, Spec: c.Spec, Output: p.output,
 	}
 	if c.job.Random {
@@ -109,7 +109,7 @@ func (c *conductor) plan(src graph.Source, o Options, p *plan) {
 	}
 	c.b.manifest = graph.Manifest{
 		Vertices: uint64(meta.Vertices), Weighted: meta.Weighted,
-		Features: meta.Features, Classes: meta.Classes,
+		Features: meta.Features, Classes: meta.Classes, Targets: meta.Targets,
 		DType: o.DType, Partitioner: p.partitioner, Seed: o.Seed,
 		Shards: make([]graph.ShardInfo, p.shards),
 		Notes:  slices.Clone(src.Notes()),

@@ -176,6 +176,8 @@ func TestManyNodesMakeTheSameShards(t *testing.T) {
 		"weighted": {vertices: 500, edges: 6000, weighted: true, features: 3, density: 1, missing: true, numbers: true},
 		"names":    {vertices: 2000, edges: 9000, features: 3, density: 1, listed: true, classes: 4, names: true, splits: 1},
 		"hub":      {vertices: 900, edges: 12000, hub: true},
+		"labels":   {vertices: 400, edges: 2000, features: 3, density: 1, classes: 3, splits: 1, targets: graph.YesOrNo},
+		"values":   {vertices: 400, edges: 2000, features: 3, density: 1, classes: 3, splits: 1, targets: graph.Numbers},
 	}
 	for name, s := range shapes {
 		for _, partitioner := range []string{stream, multilevel, random} {

@@ -23,6 +23,7 @@ var _ graph.Source = counted{}
 
 func (c counted) Meta() graph.Meta     { return c.meta }
 func (counted) Labels() []int32        { return nil }
+func (counted) Targets() graph.Columns { return graph.Columns{} }
 func (counted) Splits() [][]graph.Mark { return nil }
 func (counted) IDs() graph.IDs         { return graph.IDs{} }
 func (counted) Notes() []string        { return nil }

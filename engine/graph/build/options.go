@@ -79,50 +79,7 @@ func (o Options) settle(src graph.Source) (Options, error) {
 	if o.Scratch == "" {
 		o.Scratch = o.Dir
 	}
-	return o, check(src)
-}
-
-// check compares the source's in-memory data with its metadata, so that later indexing
-// stays in range.
-func check(src graph.Source) error {
-	meta := src.Meta()
-	n := int(meta.Vertices)
-	if meta.Features < 0 || meta.Features > graph.MaxVertices || meta.Classes < 0 || meta.Classes > graph.MaxVertices {
-		return fmt.Errorf("the source tells of %d features and %d classes", meta.Features, meta.Classes)
-	}
-	labels := src.Labels()
-	if labels != nil && len(labels) != n {
-		return fmt.Errorf("the source has %d labels for %d vertices", len(labels), n)
-	}
-	for v, label := range labels {
-		if label < graph.NoLabel || int64(label) >= int64(meta.Classes) {
-			return fmt.Errorf("vertex %d has the label %d, and there are %d classes", v, label, meta.Classes)
-		}
-	}
-	splits := src.Splits()
-	if len(splits) > graph.MaxSplits {
-		return fmt.Errorf("the source has %d splits, and %d are the most", len(splits), graph.MaxSplits)
-	}
-	for i, marks := range splits {
-		if len(marks) != n {
-			return fmt.Errorf("split %d marks %d of %d vertices", i, len(marks), n)
-		}
-		for v, mark := range marks {
-			if mark > graph.Test {
-				return fmt.Errorf("split %d gives vertex %d the unknown mark %d", i, v, mark)
-			}
-		}
-	}
-	ids := src.IDs()
-	if ids.Strings != nil {
-		offsets := ids.Strings.Offsets
-		if len(offsets) != n+1 || offsets[0] != 0 || !slices.IsSorted(offsets) || offsets[n] != int64(len(ids.Strings.Bytes)) {
-			return fmt.Errorf("the source's names do not fit its %d vertices", n)
-		}
-	} else if ids.Ints != nil && len(ids.Ints) != n {
-		return fmt.Errorf("the source has %d ids for %d vertices", len(ids.Ints), n)
-	}
-	return nil
+	return o, graph.CheckSource(src)
 }
 
 // workers returns the number of goroutines that share the work; each costs memory.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/targets"
 )
 
 // scratchBytes returns the size of the scratch folder in the most demanding stage.
@@ -33,8 +34,8 @@ func (p *plan) outputBytes(src graph.Source, o Options) uint64 {
 	if names := src.IDs().Strings; names != nil {
 		n += uint64(len(names.Bytes))
 	}
-	if src.Labels() != nil {
-		n += 4 * v
+	if (ofSource{src}).about().labels {
+		n += uint64(targets.RowBytes(&meta)) * v
 	}
 	n += v * uint64(len(src.Splits()))
 	value := uint64(4)

@@ -115,7 +115,7 @@ func newBuilder(src graph.Source, o Options, p *plan) *builder {
 func (b *builder) run(ctx context.Context) error {
 	b.manifest = graph.Manifest{
 		Vertices: uint64(b.meta.Vertices), Weighted: b.meta.Weighted,
-		Features: b.meta.Features, Sparse: b.plan.sparse, Classes: b.meta.Classes,
+		Features: b.meta.Features, Sparse: b.plan.sparse, Classes: b.meta.Classes, Targets: b.meta.Targets,
 		DType: b.options.DType, Partitioner: b.plan.partitioner, Seed: b.options.Seed,
 		Shards: make([]graph.ShardInfo, b.plan.shards),
 		Notes:  slices.Clone(b.src.Notes()),

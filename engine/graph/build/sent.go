@@ -3,6 +3,8 @@ package build
 import (
 	"fmt"
 	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/graph/targets"
 )
 
 // sentColumns are the columns of this node's shards as they were sent.
@@ -57,7 +59,7 @@ func (c *sentColumns) nameBytes(shard int, _ []uint32) int64 { return c.length(s
 
 func (c *sentColumns) write(column, shard int, rows []uint32, buf []byte, out func([]byte) error) error {
 	n := int64(len(rows))
-	want := map[int]int64{idColumn: 8 * n, labelColumn: 4 * n, markColumn: int64(c.job.Splits) * n}
+	want := map[int]int64{idColumn: 8 * n, labelColumn: int64(targets.RowBytes(&c.job.Meta)) * n, markColumn: int64(c.job.Splits) * n}
 	if c.job.Names {
 		want[idColumn] += 8
 		want[nameColumn] = c.length(shard, nameColumn)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
+	"github.com/hopmesh/hopmesh/engine/graph/targets"
 )
 
 // A Host is what a Server needs of its node.
@@ -250,14 +251,8 @@ func (m *maker) takeColumn(shard, column int, b []byte) error {
 	}
 	switch column {
 	case labelColumn:
-		labels, err := wire.Elements[int32](b)
-		if err != nil {
-			return err
-		}
-		for _, l := range labels {
-			if l < graph.NoLabel || int64(l) >= int64(m.job.Meta.Classes) {
-				return errMessage
-			}
+		if targets.Check(&m.job.Meta, b) != nil {
+			return errMessage
 		}
 	case markColumn:
 		for _, mark := range b {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
+	"github.com/hopmesh/hopmesh/engine/graph/targets"
 )
 
 // A shardWriter writes shard files one after another, up to where their features begin.
@@ -114,7 +115,7 @@ func (w *shardWriter) write(ctx context.Context, shard int) error {
 	if err := w.copyEdges(out, info.Edges); err != nil {
 		return err
 	}
-	if b.columns.about().labels {
+	if b.columns.about().labels && !targets.Late(&b.meta) {
 		return b.columns.write(labelColumn, shard, rows, w.copying, out.next)
 	}
 	return nil
@@ -218,8 +219,8 @@ func (w *shardWriter) tensors(shard int, rows []uint32, first uint32, edges uint
 	if b.meta.Weighted {
 		add("weights", safetensors.F32, e)
 	}
-	if has.labels {
-		add("labels", safetensors.I32, n)
+	if has.labels && !targets.Late(&b.meta) {
+		list = append(list, targets.Tensor(&b.meta, n))
 	}
 	kind := safetensors.F32
 	if b.options.DType == graph.BF16 {
@@ -231,6 +232,9 @@ func (w *shardWriter) tensors(shard int, rows []uint32, first uint32, edges uint
 		add("features.values", kind, entries)
 	case f > 0:
 		add("features", kind, n, f)
+	}
+	if has.labels && targets.Late(&b.meta) {
+		list = append(list, targets.Tensor(&b.meta, n))
 	}
 	if has.splits > 0 {
 		add("splits", safetensors.U8, int64(has.splits), n)
@@ -244,7 +248,7 @@ func (w *shardWriter) tensors(shard int, rows []uint32, first uint32, edges uint
 func (w *shardWriter) metadata(tensors []safetensors.Tensor, shard int, first uint32, vertices int) (map[string]string, error) {
 	s := graph.Shard{
 		Number: shard, Shards: w.b.plan.shards, First: first, Vertices: vertices, Total: w.b.meta.Vertices,
-		Features: w.b.meta.Features, Classes: w.b.meta.Classes, DType: w.b.options.DType,
+		Features: w.b.meta.Features, Classes: w.b.meta.Classes, Wide: graph.Wide{Targets: w.b.meta.Targets}, DType: w.b.options.DType,
 	}
 	m, err := s.Metadata(tensors)
 	return w.b.meta.Describe(m), err

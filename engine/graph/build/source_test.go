@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -12,20 +13,22 @@ import (
 // A memory is a source for tests. Every row of features is in rows, dense; nil: the
 // source has none for that vertex.
 type memory struct {
-	meta   graph.Meta
-	edges  graph.EdgeBatch
-	rows   [][]float32
-	order  []uint32 // in which rows are yielded; nil: ascending, in runs
-	labels []int32
-	splits [][]graph.Mark
-	ids    graph.IDs
-	batch  int
+	meta    graph.Meta
+	edges   graph.EdgeBatch
+	rows    [][]float32
+	order   []uint32 // in which rows are yielded; nil: ascending, in runs
+	labels  []int32
+	columns graph.Columns
+	splits  [][]graph.Mark
+	ids     graph.IDs
+	batch   int
 }
 
 var _ graph.Source = (*memory)(nil)
 
 func (m *memory) Meta() graph.Meta       { return m.meta }
 func (m *memory) Labels() []int32        { return m.labels }
+func (m *memory) Targets() graph.Columns { return m.columns }
 func (m *memory) Splits() [][]graph.Mark { return m.splits }
 func (m *memory) IDs() graph.IDs         { return m.ids }
 func (m *memory) Notes() []string        { return []string{"made for a test"} }
@@ -117,6 +120,7 @@ type shape struct {
 	density                 float64
 	sparse, missing, listed bool
 	classes, splits         int
+	targets                 graph.Targets // classes are their columns
 	names, numbers          bool
 	hub                     bool // most edges lead to vertex 1
 }
@@ -129,7 +133,7 @@ func (s shape) source(seed uint64) *memory {
 	m := &memory{batch: 1 + r.IntN(50)}
 	m.meta = graph.Meta{
 		Format: "test", Vertices: uint32(s.vertices), Edges: uint64(s.edges), Weighted: s.weighted,
-		Features: s.features, Sparse: s.sparse, Classes: s.classes,
+		Features: s.features, Sparse: s.sparse, Classes: s.classes, Targets: s.targets,
 	}
 	touched := max(1, s.vertices*4/5) // the rest is isolated
 	for i := range s.edges {
@@ -170,7 +174,17 @@ func (s shape) source(seed uint64) *memory {
 			r.Shuffle(len(m.order), func(i, j int) { m.order[i], m.order[j] = m.order[j], m.order[i] })
 		}
 	}
-	if s.classes > 0 {
+	switch s.targets {
+	case graph.YesOrNo:
+		for range s.vertices * s.classes {
+			m.columns.YesOrNo = append(m.columns.YesOrNo, []uint8{0, 1, graph.Missing}[r.IntN(3)])
+		}
+	case graph.Numbers:
+		for range s.vertices * s.classes {
+			m.columns.Numbers = append(m.columns.Numbers, []float32{float32(math.NaN()), r.Float32() - 0.5}[r.IntN(2)])
+		}
+	}
+	if s.classes > 0 && s.targets == graph.OneClass {
 		for range s.vertices {
 			m.labels = append(m.labels, int32(r.IntN(s.classes+1))-1)
 		}

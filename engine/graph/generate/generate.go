@@ -147,6 +147,7 @@ func inParallel(n int, do func(int)) {
 
 func (s *source) Meta() graph.Meta       { return s.meta }
 func (s *source) Labels() []int32        { return s.labels }
+func (s *source) Targets() graph.Columns { return graph.Columns{} }
 func (s *source) Splits() [][]graph.Mark { return s.splits }
 func (s *source) IDs() graph.IDs         { return graph.IDs{} }
 func (s *source) Notes() []string        { return s.notes }

@@ -2,6 +2,8 @@ package control
 
 import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/epoch"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
@@ -14,9 +16,28 @@ func epochOf(e plan.Epoch) api.JobEpoch {
 	}
 	if v := e.Eval; v != nil {
 		a.TrainAccuracy, a.ValAccuracy, a.TestAccuracy = v.Train, v.Val, v.Test
+		a.Metrics, a.Metric = metricsOf(v)
 		a.Eval = &api.JobEval{Seconds: v.Seconds, Bytes: v.Bytes}
 	}
 	return a
+}
+
+// metricsOf returns the metrics of an evaluation, and which of them ranks epochs where there is no
+// accuracy. Of classes the record has the accuracy.
+func metricsOf(e *epoch.Eval) (all *api.JobMetrics, by string) {
+	if m := e.Metrics; m != nil {
+		return &api.JobMetrics{Train: m.Train, Val: m.Val, Test: m.Test}, m.By
+	}
+	if e.Train == nil && e.Val == nil && e.Test == nil {
+		return nil, ""
+	}
+	one := func(accuracy *float64) map[string]float64 {
+		if accuracy == nil {
+			return nil
+		}
+		return map[string]float64{task.Accuracy: *accuracy}
+	}
+	return &api.JobMetrics{Train: one(e.Train), Val: one(e.Val), Test: one(e.Test)}, ""
 }
 
 // togetherOf returns an epoch of one model of a sweep with the time, rows and bytes of

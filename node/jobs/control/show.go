@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/node/api"
 	requests "github.com/hopmesh/hopmesh/node/jobs/recipe"
 	"github.com/hopmesh/hopmesh/node/wording"
@@ -92,6 +94,7 @@ func (c *Jobs) shown(s *plan.State, j plan.Job, l live) api.Job {
 		History: make([]api.JobEpoch, 0, len(j.History)), Models: modelsOf(j, requests.Read(j), l.Diverged), Problems: []string{},
 		Devices: []string{}, Notes: []string{},
 	}
+	a.Task = cmp.Or(requests.Read(j).Task, task.Kinds[0].Name)
 	if json.Valid([]byte(j.Recipe)) {
 		a.Recipe = json.RawMessage(j.Recipe)
 	}
@@ -125,7 +128,9 @@ func bestOf(j plan.Job, epoch, model int) *api.JobBest {
 	if !ok || e.Eval == nil {
 		return nil
 	}
-	return &api.JobBest{Epoch: e.Epoch, ValAccuracy: e.Eval.Val, TestAccuracy: e.Eval.Test}
+	best := &api.JobBest{Epoch: e.Epoch, ValAccuracy: e.Eval.Val, TestAccuracy: e.Eval.Test}
+	best.Metrics, best.Metric = metricsOf(e.Eval)
+	return best
 }
 
 // modelsOf describes each model of a sweep. The node that runs the job may know of more models

@@ -16,6 +16,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/trained"
 	"github.com/hopmesh/hopmesh/node/api"
 )
@@ -42,10 +43,18 @@ func Of(r api.TrainRequest, by string, s *plan.State, d plan.Dataset) (recipe.Re
 
 // ofOne returns the complete, checked recipe of one model.
 func ofOne(r api.TrainRequest, by string, d plan.Dataset, at strategy.Place) (recipe.Recipe, error) {
-	recipe, err := completed(r)
+	recipe, said, err := completed(r)
 	if err != nil {
 		return recipe, err
 	}
+	kind := task.For(graph.Targets(d.About.Targets))
+	if r.Task != "" {
+		kind = task.Named(r.Task)
+	}
+	if kind == nil {
+		return recipe, fmt.Errorf("{task} is %q: it is one of %s", cmp.Or(r.Task, d.About.Targets), strings.Join(task.Names(), ", "))
+	}
+	recipe.Learn(kind, said...)
 	recipe.Sharing.Deterministic = r.Deterministic
 	if by != strategy.Single { // the zero Settings are those
 		recipe.Sharing.Strategy = by
@@ -78,7 +87,8 @@ func placeOf(s *plan.State, d plan.Dataset) strategy.Place {
 }
 
 // completed returns a recipe in which the model's defaults fill in what the request leaves out.
-func completed(r api.TrainRequest) (recipe.Recipe, error) {
+// said lists the keys of settings that it gives.
+func completed(r api.TrainRequest) (full recipe.Recipe, said []string, err error) {
 	recipe := recipe.DefaultRecipe(cmp.Or(r.Model, defaultModel))
 	m := &recipe.Model
 	given(&m.Layers, r.Layers)
@@ -100,15 +110,18 @@ func completed(r api.TrainRequest) (recipe.Recipe, error) {
 	if len(r.Fanout) > 0 {
 		recipe.Fanouts = r.Fanout
 	}
-	var said []string
-	for _, s := range r.Set {
+	set := r.Set
+	if r.Loss != "" {
+		set = append(slices.Clone(set), api.Setting{Key: "train.loss", Value: r.Loss})
+	}
+	for _, s := range set {
 		if err := recipe.Set(s.Key, s.Value, declared); err != nil {
-			return recipe, err
+			return recipe, nil, err
 		}
 		said = append(said, s.Key)
 	}
 	m.Resolve(said...)
-	return recipe, nil
+	return recipe, said, nil
 }
 
 // Settings lists the settings that a request may have.
@@ -122,7 +135,7 @@ func given[T any](to *T, value *T) {
 
 // About describes a dataset for the checks of a recipe.
 func About(d plan.Dataset) dataset.About {
-	a := dataset.About{Vertices: d.About.Vertices, Edges: d.About.Edges, Features: d.About.Features, Classes: d.About.Classes}
+	a := dataset.About{Vertices: d.About.Vertices, Edges: d.About.Edges, Features: d.About.Features, Classes: d.About.Classes, Targets: graph.Targets(d.About.Targets)}
 	for _, s := range d.About.Splits {
 		a.Splits = append(a.Splits, graph.SplitInfo{Train: s.Train, Val: s.Val, Test: s.Test})
 	}

@@ -2,17 +2,72 @@ package npz
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
-// readLabels reads a class for each vertex. NaN and -1 mean no label.
+// readLabels reads a class for each vertex, or targets in columns. NaN and -1 mean no label.
 func (n *npz) readLabels(ctx context.Context, a *array) error {
-	vertices := n.Info.Vertices
-	if len(a.Shape) == 2 && a.Shape[1] > 1 {
-		return a.wrong("it has %d columns, and a vertex has one label: save one column, or numpy.argmax(%s, axis=1) if they are one-hot", a.Shape[1], a.key)
+	asked, one, err := n.o.Asked()
+	if err != nil {
+		return err
 	}
+	wide := len(a.Shape) == 2 && a.Shape[1] > 1
+	switch {
+	case wide && one:
+		return a.wrong("it has %d columns, and a vertex has one label: save one column, or numpy.argmax(%s, axis=1) if they are one-hot", a.Shape[1], a.key)
+	case wide || asked != graph.OneClass:
+		return n.readTargets(ctx, a, asked)
+	}
+	err = n.readClasses(ctx, a)
+	if errors.Is(err, source.ErrFraction) && !one {
+		n.Classes, n.Info.Classes = nil, 0
+		return n.readTargets(ctx, a, graph.Numbers)
+	}
+	return err
+}
+
+// readTargets reads targets in columns.
+func (n *npz) readTargets(ctx context.Context, a *array, asked graph.Targets) error {
+	vertices := uint64(n.Info.Vertices)
+	switch {
+	case a.Text():
+		return a.wrong("it holds text, and targets are numbers: save them as numbers")
+	case len(a.Shape) == 0 || len(a.Shape) > 2 || a.Shape[0] != vertices || a.size%vertices != 0 || a.size == 0:
+		return a.wrong("it has the shape %s and there are %d vertices: give each vertex a row of targets, NaN where one is missing", a.shaped(), vertices)
+	case len(a.Shape) == 2 && a.Shape[1] > 1 && !a.rowByRow():
+		return a.wrong("its columns, not its rows, lie one after another (Fortran order): save numpy.ascontiguousarray of it")
+	case a.size/vertices > graph.MaxTargets:
+		return a.wrong("it has %d columns of targets, and at most %d can be taken: leave some out", a.size/vertices, graph.MaxTargets)
+	}
+	t := source.Targets{Memory: n.memory, Columns: int(a.size / vertices), Whole: !a.Float()}
+	err := a.each(ctx, func(_ uint64, count int, b []byte) error {
+		err := t.Add(count, func(i int) float64 { return a.Number(b, i) })
+		if errors.Is(err, source.ErrMemory) {
+			return a.wrong("%w: raise {dataset.memory}", err)
+		}
+		if err != nil {
+			return a.wrong("%w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	note, err := t.Settle(asked, &n.Info, &n.Columns)
+	if err != nil {
+		return a.wrong("%w", err)
+	}
+	n.Remarks = append(n.Remarks, fmt.Sprintf("%s: %s.", a.name, note))
+	return nil
+}
+
+// readClasses reads a class for each vertex.
+func (n *npz) readClasses(ctx context.Context, a *array) error {
+	vertices := n.Info.Vertices
 	if len(a.Shape) == 0 || len(a.Shape) > 2 || a.Shape[0] != uint64(vertices) || a.size != uint64(vertices) {
 		return a.wrong("it has the shape %s and there are %d vertices: give each vertex a label, -1 if it has none", a.shaped(), vertices)
 	}

@@ -25,6 +25,7 @@ type Held struct {
 	Weights  []float32
 	Features map[uint32][]Cell // without zeros
 	Labels   []int32
+	Targets  graph.Columns
 	Splits   [][]graph.Mark
 	Notes    []string
 }
@@ -34,7 +35,7 @@ type Cell [2]float32
 
 // Hold reads a source through, and checks what every source must keep.
 func Hold(ctx context.Context, s graph.Source) (*Held, error) {
-	h := &Held{Meta: s.Meta(), Labels: s.Labels(), Splits: s.Splits(), Notes: s.Notes(), Features: map[uint32][]Cell{}}
+	h := &Held{Meta: s.Meta(), Labels: s.Labels(), Targets: s.Targets(), Splits: s.Splits(), Notes: s.Notes(), Features: map[uint32][]Cell{}}
 	n := h.Meta.Vertices
 	if err := s.Edges(ctx, func(b graph.EdgeBatch) error {
 		if len(b.Src) != len(b.Dst) || (b.Weights != nil) != h.Meta.Weighted || b.Weights != nil && len(b.Weights) != len(b.Src) {
@@ -234,6 +235,9 @@ func Consistent(t *testing.T, s graph.Source) {
 	}
 	if s.Labels() != nil && len(s.Labels()) != int(m.Vertices) {
 		t.Errorf("%d labels of %d vertices", len(s.Labels()), m.Vertices)
+	}
+	if err := graph.CheckSource(s); err != nil {
+		t.Error(err)
 	}
 	for _, split := range s.Splits() {
 		if len(split) != int(m.Vertices) {

@@ -20,6 +20,9 @@ import (
 // Options say how a source is read.
 type Options struct {
 	Format string // auto (or empty), npz, planetoid, ogb, csv or parquet
+	// Task is what is learnt of vertices: class, multilabel or regression; empty: whatever the
+	// labels look like.
+	Task string
 	// Memory bounds what the source holds, in bytes; 0: no bound.
 	Memory uint64
 	// Report receives the progress of passes that are made while opening; it may be nil.
@@ -70,6 +73,7 @@ type Assembled struct {
 	ReadEdges    func(ctx context.Context, yield func(graph.EdgeBatch) error) error
 	ReadFeatures func(ctx context.Context, yield func(graph.FeatureBatch) error) error // nil: none
 	Classes      []int32                                                               // of the vertices; nil: no labels
+	Columns      graph.Columns                                                         // of targets
 	Marks        [][]graph.Mark
 	Remarks      []string
 	Closer       func() error // may be nil
@@ -79,6 +83,7 @@ var _ graph.Source = (*Assembled)(nil)
 
 func (s *Assembled) Meta() graph.Meta       { return s.Info }
 func (s *Assembled) Labels() []int32        { return s.Classes }
+func (s *Assembled) Targets() graph.Columns { return s.Columns }
 func (s *Assembled) Splits() [][]graph.Mark { return s.Marks }
 func (s *Assembled) IDs() graph.IDs         { return graph.IDs{} }
 func (s *Assembled) Notes() []string        { return s.Remarks }

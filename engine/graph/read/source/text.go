@@ -136,13 +136,16 @@ func IntLabel(v int64) (int32, error) {
 	return int32(v), nil
 }
 
+// ErrFraction is that of a label that has digits behind the point.
+var ErrFraction = errors.New("not an integer")
+
 // FloatLabel reads a class that is stored as a float.
 func FloatLabel(v float64) (int32, error) {
 	if math.IsNaN(v) {
 		return graph.NoLabel, nil
 	}
 	if v != math.Trunc(v) {
-		return 0, fmt.Errorf("the label %v is not an integer: number the classes 0, 1, 2 and so on", v)
+		return 0, fmt.Errorf("the label %v is %w: number the classes 0, 1, 2 and so on", v, ErrFraction)
 	}
 	return IntLabel(int64(max(-2, min(v, MaxClasses))))
 }

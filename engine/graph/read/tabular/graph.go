@@ -16,15 +16,16 @@ import (
 // features, labels and splits; its vertices may have no edges. In the other tables, a
 // row about any further vertex is refused.
 type tables struct {
-	set    tableSet
-	meta   graph.Meta
-	ids    *idMap
-	memory source.Memory
-	report func(graph.Progress)
-	labels []int32
-	splits [][]graph.Mark
-	notes  []string
-	share  bool // only this node's parts of the graph
+	set     tableSet
+	meta    graph.Meta
+	ids     *idMap
+	memory  source.Memory
+	report  func(graph.Progress)
+	labels  []int32
+	columns graph.Columns
+	splits  [][]graph.Mark
+	notes   []string
+	share   bool // only this node's parts of the graph
 }
 
 var _ graph.Source = (*tables)(nil)
@@ -223,6 +224,7 @@ func (t *tables) Features(ctx context.Context, yield func(graph.FeatureBatch) er
 
 func (t *tables) Meta() graph.Meta       { return t.meta }
 func (t *tables) Labels() []int32        { return t.labels }
+func (t *tables) Targets() graph.Columns { return t.columns }
 func (t *tables) Splits() [][]graph.Mark { return t.splits }
 func (t *tables) IDs() graph.IDs         { return t.ids.ids() }
 func (t *tables) Notes() []string        { return t.notes }
