@@ -17,6 +17,7 @@ from hopmesh import safetensors
 from hopmesh.client import Client
 from hopmesh.error import Error
 
+_MISSING = 255  # of several labels of a vertex
 _MARKS = {"train": 1, "val": 2, "test": 3}
 
 
@@ -29,7 +30,7 @@ class Graph:
 
     x: NDArray[np.float32]
     edge_index: NDArray[np.int64]
-    y: NDArray[np.int64]
+    y: NDArray[Any]
     train_mask: NDArray[np.bool_]
     val_mask: NDArray[np.bool_]
     test_mask: NDArray[np.bool_]
@@ -61,6 +62,7 @@ class Dataset:
         self.edges: int = about["edges"]
         self.features: int = about["features"]
         self.classes: int = about["classes"]
+        self.task: str = about.get("task", "class")
 
     def __repr__(self) -> str:
         return (
@@ -162,7 +164,13 @@ def _marks(shard: dict[str, NDArray[Any]], split: int) -> NDArray[np.uint8]:
     return shard["splits"][split] if "splits" in shard else np.zeros(_count(shard), np.uint8)
 
 
-def _labels(shard: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
+def _labels(shard: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    """Returns classes, -1 for none; or targets with columns, NaN where one is missing."""
+    if "targets" in shard:
+        targets = shard["targets"].astype(np.float32)
+        if shard["targets"].dtype == np.uint8:
+            targets[shard["targets"] == _MISSING] = np.nan
+        return targets
     found = shard.get("labels", np.full(_count(shard), -1))
     return found.astype(np.int64)
 

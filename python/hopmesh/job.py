@@ -24,8 +24,9 @@ from hopmesh.model import Model, load_model
 class Predictions:
     """What a model says of every vertex. Row i of ``scores`` is that of ``ids[i]``.
 
-    Scores are those before softmax. Of embeddings, they are the input of the last layer, and
-    there are neither names nor probabilities.
+    Scores are those before softmax or the logistic function; of a regression they are the
+    predicted numbers. Of several labels or numbers there are neither names nor probabilities.
+    Of embeddings, they are the input of the last layer, and there are none either.
     """
 
     ids: NDArray[Any]
@@ -34,6 +35,8 @@ class Predictions:
     """The name of the class with the largest score, or its number as text if it has none."""
     probabilities: NDArray[np.float32] | None = None
     """The probability of that class: by softmax, or the logistic function after loss bce."""
+    columns: list[str] | None = None
+    """The names of the columns of scores where a vertex has several labels or numbers."""
 
     @property
     def classes(self) -> NDArray[np.int64]:
@@ -44,8 +47,12 @@ class Predictions:
     def frame(self) -> Any:
         """Returns a pandas DataFrame with a row for each vertex.
 
-        Its columns are id, class, each score by its number, class_name and probability.
+        Its columns are id, class, each score by its number, class_name and probability. Of several
+        labels or numbers they are id and a column for each, such as ``label_0`` or ``value_0``.
         """
+        if self.columns is not None:
+            wide = {name: self.scores[:, i] for i, name in enumerate(self.columns)}
+            return _pandas().DataFrame({"id": self.ids, **wide})
         columns = {str(i): self.scores[:, i] for i in range(self.scores.shape[1])}
         frame = _pandas().DataFrame({"id": self.ids, "class": self.classes, **columns})
         if self.names is not None:
@@ -177,11 +184,13 @@ class Job:
         columns.pop("class", None)  # that of the scores
         names, probabilities = columns.pop("class_name", None), columns.pop("probability", None)
         scores = np.stack(list(columns.values()), axis=1)
+        wide = all(name.startswith(("label_", "value_")) for name in columns)
         return Predictions(
             ids[order],
             scores[order],
             None if names is None else names[order],
             None if probabilities is None else probabilities[order],
+            list(columns) if wide else None,
         )
 
     def frame(self) -> Any:
@@ -227,6 +236,8 @@ class _Bar:
         said = {"loss": f"{epoch['loss']:.4f}"}
         if epoch["val_acc"] is not None:
             said["validation"] = f"{epoch['val_acc']:.3f}"
+        elif epoch.get("metric") and epoch["metric"] in (epoch["metrics"]["val"] or {}):
+            said[epoch["metric"]] = f"{epoch['metrics']['val'][epoch['metric']]:.4g}"
         if self._bar is not None:
             self._bar.set_postfix(said, refresh=False)
             self._bar.update(now - self._bar.n)

@@ -77,6 +77,7 @@ class Mesh:
         memory: int | str | None = None,
         undirected: bool = False,
         seed: int | None = None,
+        task: str | None = None,
         **arrays: Any,
     ) -> Dataset:
         """Imports a graph, and returns it when the mesh has it.
@@ -85,8 +86,9 @@ class Mesh:
         ``NODE:/PATH``; a PyG ``Data``; or a pandas DataFrame of edges, with ``vertices`` as
         another of ids, features, ``label`` and ``split``. Instead of it, arrays may be given:
         ``edge_index``, and also ``x``, ``y``, ``train_mask``, ``val_mask``, ``test_mask``,
-        ``edge_weight`` and ``num_nodes``. The other arguments are the flags of
-        ``hopmesh dataset import``.
+        ``edge_weight`` and ``num_nodes``. A ``y`` with several columns holds several labels of
+        a vertex, or numbers to predict: ``task`` says which if it can be both. The other
+        arguments are the flags of ``hopmesh dataset import``.
 
         What lies in memory is written into a temporary file, which the daemon reads. So the
         daemon must be on this machine: files can't be sent to one elsewhere yet.
@@ -102,6 +104,7 @@ class Mesh:
                 "memory": memory,
                 "undirected": undirected or None,
                 "seed": seed,
+                "task": task,
             }
         )
         if source is not None and arrays:
