@@ -70,7 +70,18 @@ func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
 	if web.Is(path) && (format == "planetoid" || format == "ogb") {
 		return nil, fmt.Errorf("a source of the format %s is a folder of files on this machine: copy %s here, and give the path of the copy", format, web.Show(path))
 	}
+	if err := learns(format, o); err != nil {
+		return nil, err
+	}
 	return openers[format](ctx, path, o)
+}
+
+// learns returns an error if a format has no targets of the task that is asked for.
+func learns(format string, o Options) error {
+	if targets, _, err := o.Asked(); err != nil || targets == graph.OneClass || format == "npz" {
+		return err
+	}
+	return fmt.Errorf("labels of the format %s are read as one class for each vertex: leave {dataset.task} %s out, or save the graph as npz with a column of y for each target", format, o.Task)
 }
 
 // A Part is one of several sources of a graph. Ask is nil for one on this machine.
@@ -111,6 +122,9 @@ func OpenParts(ctx context.Context, parts []Part, o Options) (graph.Source, erro
 			return nil, fmt.Errorf("%s has the format %s and %s has %s: give sources of one format", files.Show(parts[0].Label), format, p.Label, own)
 		}
 		format = own
+	}
+	if err := learns(format, o); err != nil {
+		return nil, err
 	}
 	return tabular.OpenParts(ctx, list, format, o)
 }
