@@ -64,7 +64,7 @@ func checkEpoch(e *Epoch, j Job) error {
 		return fmt.Errorf("%w: epoch %d is of super-epoch %d, and has seen %v of all edges", ErrInvalid, e.Epoch, e.Super, e.Seen)
 	}
 	return cmp.Or(checkNumber("generation", e.Generation), checkHex("SHA-256", e.Hash, sha256Len),
-		checkOptional("strategy", e.Strategy), checkWhy(e.Why), checkFigures(e))
+		checkOptional("strategy", e.Strategy), checkWhy(e.Why), checkFigures(e), checkMetrics(e))
 }
 
 // checkFigures returns an error unless what a strategy reports is finite and within
@@ -98,6 +98,18 @@ func checkFigures(e *Epoch) error {
 	return nil
 }
 
+// checkMetrics returns an error unless an epoch's metrics are within bounds. JSON has no numbers
+// that are not finite.
+func checkMetrics(e *Epoch) error {
+	if e.Eval == nil || e.Eval.Metrics == nil {
+		return nil
+	}
+	if written, err := json.Marshal(e.Eval.Metrics); err != nil || len(written) > maxMetrics {
+		return fmt.Errorf("%w: the metrics of epoch %d have %d bytes, more than %d", ErrInvalid, e.Epoch, len(written), maxMetrics)
+	}
+	return nil
+}
+
 // checkBest returns an error unless the best epochs were evaluated and, in a sweep,
 // there is one for each model and Best is that of the best of them.
 func (j Job) checkBest(models int) error {
@@ -122,6 +134,9 @@ const maxSlots = 1 << 20
 // maxFigures bounds the Figures of an epoch in bytes of JSON. It is about what the fields
 // of other strategies take.
 const maxFigures = 108
+
+// maxMetrics bounds the metrics of an epoch in bytes of JSON.
+const maxMetrics = 400
 
 // checkWhy bounds the text as encoded in JSON, where one byte may take six: a plan has
 // as many of them as epochs.

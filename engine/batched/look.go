@@ -67,7 +67,7 @@ type More = fit.More
 func (b *Batched) SeeMore(n *train.Needs, o *slot.Outline, more More) {
 	alone := b.Run.Session.Alone()
 	step := fit.Step{
-		Roots: len(o.Roots), Groups: o.Groups, Alone: alone, Valued: b.valued(), Late: b.late(), Vertices: b.Run.Data.Topology.Vertices(), Classes: b.Run.Data.About.Classes, Words: b.Run.Data.About.Words(), More: more,
+		Roots: len(o.Roots), Groups: o.Groups, Alone: alone, Valued: b.valued(), Late: b.late(), Vertices: b.Run.Data.Topology.Vertices(), Classes: b.Run.Data.About.Classes, Words: b.Run.Data.About.Words(), Copied: b.Run.Learners[0].Task.OnProcessor(), More: more,
 		Input: func(group int) (slot, rows uint64) { return b.Layers.Input(o, group) },
 		Passes: func(group int, see func(arena, beside int)) {
 			for _, l := range b.Run.Learners { // their passes take turns

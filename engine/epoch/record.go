@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // A Record is the report of one epoch, as plans store it. The plan holds one for each
@@ -180,9 +181,22 @@ func (r Record) Rounded() Record {
 				*share = new(Number(**share))
 			}
 		}
+		if m := e.Metrics; m != nil {
+			e.Metrics = &Metrics{By: m.By, Train: short(m.Train), Val: short(m.Val), Test: short(m.Test)}
+		}
 		r.Eval = &e
 	}
 	return r
+}
+
+// short returns metrics with six digits.
+func short(of map[string]float64) map[string]float64 {
+	to := make(map[string]float64, len(of))
+	for name, x := range of {
+		// What is written with few digits is read as a number.
+		to[name], _ = strconv.ParseFloat(strconv.FormatFloat(Number(x), 'g', 6, 64), 64)
+	}
+	return to
 }
 
 func rounded(seconds float64) float64 { return math.Round(Number(seconds)*1e6) / 1e6 }

@@ -18,6 +18,7 @@ type Step struct {
 	Vertices int    // of the graph
 	Classes  int    // columns of the model's output
 	Words    int    // of a target
+	Copied   bool   // losses are computed from a copy of the output
 	Far      uint64 // bytes of rows of other nodes, with the places of all; see Far
 	Heap     uint64 // bytes of such rows in one answer to another node
 	More     More
@@ -59,8 +60,8 @@ func (n *Needs) See(s *Step) {
 		own += g.Bytes(s.Valued)
 		s.Passes(i, func(arena, beside int) {
 			n.Raise(budget.Pass, uint64(arena+4*len(g.Roots)*(s.Classes+s.Words)+4096))
-			if s.Words > 1 {
-				beside += 16 * len(g.Roots) * s.Classes // such losses are computed from a copy
+			if s.Copied {
+				beside += 16 * len(g.Roots) * s.Classes // with their gradients, in float64
 			}
 			n.Raise(budget.Beside, uint64(beside))
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/task"
 )
 
 // Memory is added up by package fit, as a run does it.
@@ -29,7 +30,7 @@ func (z *sizes) see(j *job, of *Strategy, step *Step, node int, l *load) {
 	s := &fit.Step{
 		Alone: step.Nodes == 1, Valued: j.model.Form().Weighting != sample.Ones || l.sight != nil,
 		Late:     step.Nodes > 1 && !j.same && !j.Graph.Sparse && l.sight == nil,
-		Vertices: int(j.Graph.About.Vertices), Classes: j.Graph.About.Classes, Words: j.Graph.About.Words(),
+		Vertices: int(j.Graph.About.Vertices), Classes: j.Graph.About.Classes, Words: j.Graph.About.Words(), Copied: task.New(j.Recipe.TaskSpec(&j.Graph.About)).OnProcessor(),
 	}
 	for i := range step.Loads {
 		s.Roots += step.Loads[i].Roots

@@ -54,6 +54,7 @@ var variants = []variant{
 	{name: "grappa,plateau", strategy: "grappa", models: some, set: []string{"grappa.loader=strict", "grappa.period=1", "grappa.switch=plateau"}},
 	{name: "grappa,sweep", strategy: "grappa", models: some, sweep: []float64{0.01, 0.03}, set: []string{"grappa.period=1"}},
 
+	{name: "leap,weights", strategy: "leap", models: some, set: []string{"train.class_weights=1,2,0.5,3"}},
 	{name: "single,labels", strategy: "single", task: "multilabel", exact: true, models: some},
 	{name: "centric,labels", strategy: "centric", task: "multilabel", exact: true, models: some},
 	{name: "leap,labels", strategy: "leap", task: "multilabel", exact: true, models: some, set: []string{"leap.mode=migrate"}},

@@ -145,6 +145,12 @@ func (r Recipe) checkGraph(about dataset.About) error {
 		return errors.New("the dataset has no labels to learn: import it again from a source that has some")
 	case has != kind:
 		return fmt.Errorf("{task} is %s, and the dataset has targets of %s: leave it out, or import the dataset again with {dataset.task} %s", kind.Name, cmp.Or(has, &task.Kind{Name: string(about.Targets)}).Name, kind.Name)
+	case r.Weights != nil && !kind.Weighted:
+		return fmt.Errorf("{train.class_weights} weighs classes, and the task is %s: leave it out", kind.Name)
+	case r.Weights != nil && len(r.Weights) != about.Classes:
+		return fmt.Errorf("{train.class_weights} has %s, and the dataset has %d classes, or columns: give one for each", Count(len(r.Weights), "number"), about.Classes)
+	case slices.ContainsFunc(r.Weights, func(w float64) bool { return !positive(w) }):
+		return fmt.Errorf("{train.class_weights} has a weight that is not above 0: give positive numbers, such as 1,2.5")
 	case len(about.Splits) == 0:
 		return errors.New("the dataset has no split, which says which vertices are for training: import it again with one")
 	case r.Split < 0 || r.Split >= len(about.Splits):
@@ -252,6 +258,7 @@ func (r *Recipe) checkBatches(of *Recipe) error {
 		{"eval-every", "all models of a sweep train side by side", r.EvalEvery == of.EvalEvery},
 		{"task", "all models of a sweep learn the same targets", r.Task == of.Task},
 		{"train.loss", "the losses of all models of a sweep are compared", r.Loss == of.Loss},
+		{"train.class_weights", "the losses of all models of a sweep are compared", slices.Equal(r.Weights, of.Weights)},
 		{"train.metric", "all models of a sweep are compared by it", r.Metric == of.Metric},
 		{"strategy", "all models of a sweep share the nodes in one way", reflect.DeepEqual(r.Sharing, of.Sharing)},
 		{"layers", fmt.Sprintf("a model of %s and one of %s can't train on the same batches", Count(a.Hops(), "hop"), Count(b.Hops(), "hop")), a.Hops() == b.Hops()},

@@ -51,6 +51,7 @@ func TestWhatCannotBeTrained(t *testing.T) {
 		"{train.momentum} is 1":                   func(r *recipe.Recipe, _ *dataset.About) { r.Optimizer.Momentum = 1 },
 		"{train.momentum} is for {optimizer} sgd": func(r *recipe.Recipe, _ *dataset.About) { r.Optimizer.Momentum = .5 },
 		"{train.loss} is \"mse\"":                 func(r *recipe.Recipe, _ *dataset.About) { r.Loss = "mse" },
+		"{train.class_weights} has 1 number, and": func(r *recipe.Recipe, _ *dataset.About) { r.Weights = []float64{1} },
 		"{train.metric} is \"f1\"":                func(r *recipe.Recipe, _ *dataset.About) { r.Metric = "f1" },
 		"roc_auc compares classes":                func(r *recipe.Recipe, a *dataset.About) { r.Metric, a.Classes = recipe.ROCAUC, 1 },
 	} {

@@ -32,9 +32,11 @@ type Recipe struct {
 	Patience  int              `json:"patience"`           // evaluations without a better one; 0: never stops early
 	EvalEvery int              `json:"eval_every"`         // epochs
 	Metric    string           `json:"metric"`             // of the best epoch: one of the task's
-	Split     int              `json:"split"`
-	Seed      uint64           `json:"seed"`
-	BF16      bool             `json:"bf16_products"` // products of BF16 numbers, where the CPU has them
+	// Weights are those of the losses of each class, or of a yes in each column; none: all 1.
+	Weights []float64 `json:"class_weights,omitempty"`
+	Split   int       `json:"split"`
+	Seed    uint64    `json:"seed"`
+	BF16    bool      `json:"bf16_products"` // products of BF16 numbers, where the CPU has them
 	// Sharing is how nodes share the work. It changes what is learnt only in the last
 	// digits of sums, except where noted.
 	Sharing strategy.Settings `json:"sharing,omitzero"`
@@ -73,7 +75,7 @@ const (
 
 // TaskSpec returns what the recipe and a dataset say of the task.
 func (r *Recipe) TaskSpec(of *dataset.About) task.Spec {
-	return task.Spec{Kind: r.Task, Loss: r.Loss, Metric: r.Metric, Width: of.Classes}
+	return task.Spec{Kind: r.Task, Loss: r.Loss, Metric: r.Metric, Width: of.Classes, Weights: r.Weights}
 }
 
 // Learn sets the task. Its loss and metric are the task's defaults, but for what was said: keys
@@ -233,6 +235,19 @@ var settings = []setting{
 	{nn.Option{Key: metricKey, Applies: "train", Values: strings.Join(metrics, "|"), Default: byTask((*task.Kind).MetricNames),
 		Help: "what the best epoch is best in, on the validation vertices"},
 		func(r *Recipe, v string) error { return word(v, func(v string) { r.Metric = v }, metrics...) }},
+	{nn.Option{Key: "train.class_weights", Applies: "train", Values: "W,W...", Default: "1 each",
+		Help: "weight of the loss of each class, or of a yes in each column"},
+		func(r *Recipe, v string) error {
+			r.Weights = nil
+			for one := range strings.SplitSeq(v, ",") {
+				var x float64
+				if err := number(strings.TrimSpace(one), &x); err != nil {
+					return err
+				}
+				r.Weights = append(r.Weights, x)
+			}
+			return nil
+		}},
 	{nn.Option{Key: "train.products", Applies: "train", Values: "f32|bf16", Default: "f32",
 		Help: "bf16 is faster where the CPU multiplies such numbers, and less exact"},
 		func(r *Recipe, v string) error {

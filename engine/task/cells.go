@@ -41,6 +41,10 @@ func (c *cells) Loss(device tensor.Device, dz, z tensor.Matrix, targets []int32,
 				continue
 			}
 			of, slope := c.loss(c.out[i], target)
+			if c.Weights != nil && target > 0 {
+				weight := c.Weights[i%z.Cols]
+				of, slope = of*weight, slope*weight
+			}
 			loss += of
 			c.back[i] = slope * each * scale
 		}

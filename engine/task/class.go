@@ -36,7 +36,13 @@ var class = Kind{
 		return metric.Without
 	},
 	Exclusive: true,
-	make:      func(s Spec) Task { return classes{s} },
+	Weighted:  true,
+	make: func(s Spec) Task {
+		if s.Weights != nil {
+			return &weighted{classes: classes{s}}
+		}
+		return classes{s}
+	},
 }
 
 // classes implements Task.

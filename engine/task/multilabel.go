@@ -15,15 +15,16 @@ const (
 
 // multiLabel is the task of a yes or no in each of several columns. A word is the bits of 0 or 1.
 var multiLabel = Kind{
-	Name:    "multilabel",
-	Targets: graph.YesOrNo,
-	Losses:  []Loss{{BCE, "probability = 1 / (1 + exp(-y)) of each column (logistic function)."}},
-	Metrics: []Metric{{Name: MicroF1}, {Name: MacroF1}, {Name: ROCAUC, Ranked: true}, {Name: AveragePrecision, Ranked: true}},
-	Column:  "label",
-	Scores:  "the score of each label",
-	Ranks:   sideOf,
-	Always:  true,
-	make:    func(s Spec) Task { return labels{&cells{Spec: s, loss: binary}} },
+	Name:     "multilabel",
+	Targets:  graph.YesOrNo,
+	Losses:   []Loss{{BCE, "probability = 1 / (1 + exp(-y)) of each column (logistic function)."}},
+	Metrics:  []Metric{{Name: MicroF1}, {Name: MacroF1}, {Name: ROCAUC, Ranked: true}, {Name: AveragePrecision, Ranked: true}},
+	Column:   "label",
+	Scores:   "the score of each label",
+	Ranks:    sideOf,
+	Always:   true,
+	Weighted: true,
+	make:     func(s Spec) Task { return labels{&cells{Spec: s, loss: binary}} },
 }
 
 // sideOf says whether a column is yes.

@@ -38,6 +38,8 @@ type Kind struct {
 	Exclusive bool
 	// Always means that evaluations rank whatever the metric is.
 	Always bool
+	// Weighted means that Spec.Weights may be given.
+	Weighted bool
 	// make makes the task of such a recipe.
 	make func(s Spec) Task
 }
@@ -64,6 +66,8 @@ type Spec struct {
 	Loss   string
 	Metric string
 	Width  int // of the model's output
+	// Weights are those of the losses of each class, or of a yes in each column; nil: all 1.
+	Weights []float64
 }
 
 // Ranked reports whether evaluations rank the outputs of all vertices.

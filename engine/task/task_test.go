@@ -62,9 +62,11 @@ func numbersOf(d tensor.Device, m tensor.Matrix) []float64 {
 func each(t *testing.T, f func(t *testing.T, kind *task.Kind, of task.Task)) {
 	for _, kind := range task.Kinds {
 		for _, loss := range kind.LossNames() {
-			t.Run(kind.Name+"/"+loss, func(t *testing.T) {
-				f(t, kind, task.New(task.Spec{Kind: kind.Name, Loss: loss, Metric: kind.Metrics[0].Name, Width: width}))
-			})
+			spec := task.Spec{Kind: kind.Name, Loss: loss, Metric: kind.Metrics[0].Name, Width: width}
+			t.Run(kind.Name+"/"+loss, func(t *testing.T) { f(t, kind, task.New(spec)) })
+			if spec.Weights = []float64{0.5, 3, 2}; kind.Weighted {
+				t.Run(kind.Name+"/"+loss+"/weighted", func(t *testing.T) { f(t, kind, task.New(spec)) })
+			}
 		}
 	}
 }
@@ -137,6 +139,37 @@ func TestRowsAreIndependent(t *testing.T) {
 			t.Errorf("a row without a target has the gradient %v", back[:width])
 		}
 	})
+}
+
+// Weights of 1 change nothing but digits, and others weigh the losses of their class, or of a yes.
+func TestWeights(t *testing.T) {
+	d := reference.New()
+	defer d.Close()
+	z := []float64{1, -2, 0.5, 0.3, 2, -1}
+	for _, kind := range task.Kinds {
+		for _, loss := range kind.LossNames() {
+			if !kind.Weighted {
+				continue
+			}
+			of := func(weights []float64, targets ...int32) float64 {
+				return task.New(task.Spec{Kind: kind.Name, Loss: loss, Width: width, Weights: weights}).Loss(d, tensor.Matrix{}, on(t, d, z), targets, 1)
+			}
+			none := graph.NoLabel
+			first, second := []int32{0, none}, []int32{none, 1}
+			both := []int32{0, 1}
+			if kind.Targets != graph.OneClass {
+				yes := wordOf(1)
+				first, second = []int32{yes, none, none, none, none, none}, []int32{none, none, none, none, yes, none}
+				both = []int32{yes, none, none, none, yes, none}
+			}
+			if a, b := of(nil, both...), of([]float64{1, 1, 1}, both...); math.Abs(a-b) > 1e-12 {
+				t.Errorf("%s of %s: %g, and with weights of 1 %g", loss, kind.Name, a, b)
+			}
+			if a, b := 2*of(nil, first...)+5*of(nil, second...), of([]float64{2, 5, 7}, both...); math.Abs(a-b) > 1e-12 {
+				t.Errorf("%s of %s: %g in place of %g", loss, kind.Name, b, a)
+			}
+		}
+	}
 }
 
 // A NaN among outputs is seen in the loss.
@@ -241,7 +274,7 @@ func TestMetersMerge(t *testing.T) {
 					t.Fatalf("%s, round %d, part %d: %v of %d, and all together %v of %d", kind.Name, round, i, got, m.Count(), want, whole.Count())
 				}
 			}
-			if by := naive(kind, outputs, targets, words); !close(want, by) {
+			if by := naive(kind, outputs, targets, words); !near(want, by) {
 				t.Fatalf("%s, round %d: %v, and by definition %v", kind.Name, round, want, by)
 			}
 		}
@@ -261,7 +294,7 @@ func valuesOf(m task.Meter) map[string]float64 {
 	return to
 }
 
-func close(a, b map[string]float64) bool {
+func near(a, b map[string]float64) bool {
 	return maps.EqualFunc(a, b, func(x, y float64) bool { return math.Abs(x-y) <= 1e-9*(1+math.Abs(y)) })
 }
 
