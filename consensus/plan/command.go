@@ -7,7 +7,7 @@ import (
 )
 
 // Command is a change of the plan: one of the structs in this file, in token.go, authority.go,
-// dataset_command.go or in job_command.go. Fields may be added as long as old nodes
+// dataset_command.go, job_command.go or schedule.go. Fields may be added as long as old nodes
 // reach the same state without them; else it is another command, with a number of its own
 // (see version.go).
 type Command interface {
@@ -49,6 +49,7 @@ const (
 	KindSetComputing
 	KindGrantAccess
 	KindRevokeAccess
+	KindScheduleJob
 )
 
 type (
@@ -255,6 +256,8 @@ func Decode(data []byte) (Command, error) {
 		return parse[GrantAccess](body)
 	case KindRevokeAccess:
 		return parse[RevokeAccess](body)
+	case KindScheduleJob:
+		return parse[ScheduleJob](body)
 	default:
 		if later, in := trial[k]; in {
 			return later(body)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan/access"
+	"github.com/hopmesh/hopmesh/consensus/plan/schedule"
 	"github.com/hopmesh/hopmesh/engine/epoch"
 )
 
@@ -78,7 +79,7 @@ func sharing(t testing.TB) *State {
 		HoldShards{ID: sharedID, Node: "b", Shards: []int{0, 1, 2, 3}},
 		CreateJob{Key: key(5), Dataset: sharedID, Recipe: "{}", Strategy: "leap", Epochs: 9},
 		CreateJob{Key: key(6), Dataset: sharedID, Recipe: "{}", Strategy: "auto", Epochs: 9},
-		AssignJob{ID: "j6", Nodes: []string{"a", "b"}, Owners: []int{0, 0, 1, 1}},
+		AssignJob{ID: "j6", Nodes: []string{"a", "b"}, Owners: []int{0, 0, 1, 1}, Scheduled: true},
 		CommitEpochs{ID: "j6", Node: "b", Generation: sharingGeneration, Epochs: []Epoch{trained(1, 0.5)}},
 	} {
 		index++
@@ -179,6 +180,8 @@ func seeds(f *testing.F) [][]byte {
 		SetComputing{ID: "j2", From: 1, To: 2},
 		GrantAccess{Token: access.New(hash, access.Operate, "ci", time.Unix(1000, 0), time.Hour), Now: time.Unix(1000, 0)},
 		RevokeAccess{ID: access.ID(hash)},
+		AssignJob{ID: "j7", Nodes: []string{"a", "b"}, Owners: []int{0, 0, 1, 1}, Scheduled: true, Begins: &schedule.Entry{Strategy: "leap", Part: []byte("{}"), Rate: 0.5}},
+		ScheduleJob{ID: "j6", Node: "a", Generation: sharingGeneration, Entry: schedule.Entry{From: 4, Strategy: "leap", Part: []byte("2"), Rate: 0.5, Why: "it is faster"}},
 	} {
 		data, err := Encode(c)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/consensus/plan/schedule"
 	"github.com/hopmesh/hopmesh/engine/epoch"
 )
 
@@ -99,6 +100,10 @@ type Job struct {
 	// Other nodes that ran the job may have none.
 	Keepers []string `json:"keepers,omitempty"`
 	History []Epoch  `json:"history,omitempty"` // ascending by epoch, then by model
+	// Schedule is how the nodes share the epochs. Scheduled means that they take it from here:
+	// all members knew how to when the job was assigned.
+	Schedule  schedule.List `json:"schedule,omitempty"`
+	Scheduled bool          `json:"scheduled,omitempty"`
 	// Thinned reports whether epochs were removed from History to make room.
 	Thinned bool     `json:"thinned,omitempty"`
 	Best    int      `json:"best,omitempty"`  // the epoch whose model is kept; 0: none yet

@@ -36,7 +36,7 @@ func (c AssignJob) apply(s *State, index uint64) error {
 		}
 	}
 	if !j.knownTo(c.Nodes) {
-		j.History, j.Thinned, j.Best, j.BestModel, j.Notes, j.Diverged, j.Keepers = nil, false, 0, 0, nil, nil, nil
+		j.History, j.Thinned, j.Best, j.BestModel, j.Notes, j.Diverged, j.Keepers, j.Schedule = nil, false, 0, 0, nil, nil, nil, nil
 		if len(j.Bests) > 0 {
 			j.Bests = make([]int, len(j.Bests))
 		}
@@ -44,6 +44,12 @@ func (c AssignJob) apply(s *State, index uint64) error {
 	s.turn(index)
 	j.State, j.Nodes, j.Owners, j.Generation = Running, slices.Clone(c.Nodes), slices.Clone(c.Owners), s.Generation
 	j.Holders, j.Weights = s.means(j, j.Nodes, j.Owners)
+	j.Scheduled = c.Scheduled
+	if c.Scheduled {
+		if err := j.begin(c.Begins); err != nil {
+			return err
+		}
+	}
 	s.Jobs[j.ID] = j
 	return nil
 }

@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/hopmesh/hopmesh/consensus/plan/schedule"
+
 type (
 	// CreateJob queues a job. The plan assigns its id. Repeating it with the same key
 	// changes nothing.
@@ -29,6 +31,11 @@ type (
 		// Generation, if not 0, is that of the running job that this replaces; the
 		// command is refused if the job's has changed. It is 0 for a queued job.
 		Generation uint64 `json:"generation,omitempty"`
+		// Scheduled and Begins are set only if all members know of schedules. Begins is the
+		// entry that the job begins with, if it needs no measurement; its epochs are the next
+		// ones. An entry that the schedule has for these nodes holds instead.
+		Scheduled bool            `json:"scheduled,omitempty"`
+		Begins    *schedule.Entry `json:"begins,omitempty"`
 	}
 
 	// CommitEpochs is the report of a node that runs a job: epochs in ascending order,

@@ -16,7 +16,7 @@ func (s *State) checkJobs() error {
 			return fmt.Errorf("%w: job %.40q, number %d of %d, under the id %.40q, or two of its key", ErrInvalid, j.ID, j.Number, s.JobsMade, id)
 		}
 		keys[j.Key] = true
-		if err := cmp.Or(j.checkHead(), j.checkHistory(), s.checkWork(j)); err != nil {
+		if err := cmp.Or(j.checkHead(), j.checkHistory(), s.checkWork(j), j.checkSchedule()); err != nil {
 			return fmt.Errorf("job %s: %w", id, err)
 		}
 		if j.State != Running {

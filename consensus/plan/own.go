@@ -8,7 +8,7 @@ func (s *State) Own(before *State) int {
 	n := (len(s.Members)*size[Member]() + len(s.Gone)*size[Gone]() + len(s.Tokens)*size[Token]() +
 		len(s.Datasets)*size[Dataset]() + len(s.Jobs)*size[Job]()) * 2 // a map has free places
 	for id, j := range s.Jobs {
-		n += others(j.History, before.Jobs[id].History)
+		n += others(j.History, before.Jobs[id].History) + others(j.Schedule, before.Jobs[id].Schedule)
 	}
 	for id, d := range s.Datasets {
 		n += others(d.Shards, before.Datasets[id].Shards)

@@ -136,7 +136,7 @@ func (m *machine) parse(word, body string) Command {
 		"rotate": fill[RotateKey](m.t, body), "retire": fill[RetireKey](m.t, body), "advance": fill[Advance](m.t, body),
 		"reserve": fill[ReserveDataset](m.t, body), "define": fill[DefineDataset](m.t, body), "place": fill[PlaceShards](m.t, body),
 		"hold": fill[HoldShards](m.t, body), "lose": fill[LoseShards](m.t, body), "remove-dataset": fill[RemoveDataset](m.t, body),
-		"create-job": fill[CreateJob](m.t, body), "assign": fill[AssignJob](m.t, body), "commit": fill[CommitEpochs](m.t, body),
+		"create-job": fill[CreateJob](m.t, body), "schedule": fill[ScheduleJob](m.t, body), "assign": fill[AssignJob](m.t, body), "commit": fill[CommitEpochs](m.t, body),
 		"finish": fill[FinishJob](m.t, body), "stop": fill[StopJob](m.t, body), "resume": fill[ResumeJob](m.t, body),
 		"remove-job": fill[RemoveJob](m.t, body),
 		"computing":  fill[SetComputing](m.t, body),
@@ -307,6 +307,9 @@ func (m *machine) show() string {
 		}
 		if len(j.Diverged) > 0 {
 			fmt.Fprintf(&b, "  of its models, how they diverged: %q\n", j.Diverged)
+		}
+		for _, e := range j.Schedule {
+			fmt.Fprintf(&b, "  from epoch %d on %s %q at %v, of generation %d for %t (%s)\n", e.From, e.Strategy, e.Part, e.Rate, e.Generation, e.Work == j.Work(), e.Why)
 		}
 		for _, e := range j.History {
 			if len(j.Bests) > 0 {

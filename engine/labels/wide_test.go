@@ -95,7 +95,7 @@ func TestWrongRows(t *testing.T) {
 			t.Errorf("%v, and %q was expected", err, want)
 		}
 	}
-	if err := check(math.Float32bits(0.5), &dataset.About{Targets: graph.YesOrNo, Classes: 1}); err == nil {
+	if err := check(math.Float32bits(0.5), &dataset.About{Targets: graph.YesOrNo, Classes: 1}, learnt); err == nil {
 		t.Error("half a yes is taken")
 	}
 	if most(4*graph.MaxTargets)*4*graph.MaxTargets > mostBytes {
