@@ -13,6 +13,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/cli/daemon"
 	"github.com/hopmesh/hopmesh/cli/output"
+	"github.com/hopmesh/hopmesh/cli/train"
 	"github.com/hopmesh/hopmesh/cli/usage"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/spf13/cobra"
@@ -30,14 +31,18 @@ func planGroup() *cobra.Command {
 func planShow() *cobra.Command {
 	var d daemon.Flags
 	cmd := &cobra.Command{
-		Use:   "show",
-		Short: "Show the plan in force",
+		Use:   "show [JOB]",
+		Short: "Show the plan in force, or the schedule of a job",
 		Long: "Shows the plan in force, as this node knows it. Nodes with the same digest have the same plan. It works\n" +
-			"without a leader, too.",
-		Example:           "  hopmesh plan show\n  hopmesh plan show --json | jq .generation",
-		Args:              usage.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+			"without a leader, too. Of a JOB it shows the schedule: how its nodes share the epochs, from which epoch on,\n" +
+			"and why.",
+		Example:           "  hopmesh plan show\n  hopmesh plan show j1\n  hopmesh plan show --json | jq .generation",
+		Args:              usage.MaybeArg("JOB"),
+		ValidArgsFunction: daemon.Suggest(&d, train.JobIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return showSchedule(cmd, &d, args[0])
+			}
 			p, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.Plan, error) { return c.Plan(ctx) })
 			if err != nil {
 				return err
@@ -97,6 +102,31 @@ func printPlan(w io.Writer, p api.Plan) error {
 		return err
 	}
 	return printOwners(w, p.Jobs)
+}
+
+// showSchedule shows the schedule of a job.
+func showSchedule(cmd *cobra.Command, d *daemon.Flags, job string) error {
+	j, err := daemon.Ask(cmd, d, func(ctx context.Context, c *api.Client) (api.Job, error) { return c.Job(ctx, job) })
+	if err != nil {
+		return err
+	}
+	w := cmd.OutOrStdout()
+	if d.JSON {
+		return output.JSON(w, slices.Concat([]api.JobEntry{}, j.Schedule))
+	}
+	if len(j.Schedule) == 0 {
+		_, err := fmt.Fprintf(w, "The plan has no schedule of job %s yet.\n", j.ID)
+		return err
+	}
+	rows := [][]string{{"FROM", "GENERATION", "STRATEGY", "HOW", "LR", "WHY"}}
+	for _, e := range j.Schedule {
+		rate := "of each model"
+		if e.Rate > 0 {
+			rate = strconv.FormatFloat(e.Rate, 'g', -1, 64)
+		}
+		rows = append(rows, []string{strconv.Itoa(e.From), strconv.FormatUint(e.Generation, 10), e.Strategy, e.How, rate, e.Why})
+	}
+	return output.Table(w, rows...)
 }
 
 // printOwners lists the shards that each node of a distributed job owns.

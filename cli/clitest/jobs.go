@@ -48,6 +48,11 @@ func SharedJob() api.Job {
 	j := Running()
 	j.Strategy, j.Why, j.Nodes = "auto", "nodes choose by what they measure", []string{"alpha", "beta", "gamma"}
 	j.History, j.Problems = []api.JobEpoch{first, second, third}, nil
+	j.Schedule = []api.JobEntry{
+		{From: 1, Generation: 9, Strategy: "leap", How: "models travel in 3 slots, in fewer if that is faster", Rate: 0.01, Why: second.Why},
+		{From: 3, Generation: 9, Strategy: "leap", How: "models travel in 2 slots", Rate: 0.01, Why: "as epochs until\x1b[2J 1 took"},
+		{From: 5, Generation: 9, Strategy: "centric"},
+	}
 	return j
 }
 

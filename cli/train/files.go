@@ -34,7 +34,7 @@ func Predict() *cobra.Command {
 			"it is interrupted or fails, it leaves no file.",
 		Example:           "  hopmesh predict j1 --out cora.parquet\n  hopmesh predict j1 --out cora.npy --embeddings",
 		Args:              usage.OneArg("JOB"),
-		ValidArgsFunction: daemon.Suggest(&d, jobIDs),
+		ValidArgsFunction: daemon.Suggest(&d, JobIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			format := strings.ToLower(filepath.Ext(out))
 			if !slices.Contains(api.PredictFormats(), format) {
@@ -63,7 +63,7 @@ func Export() *cobra.Command {
 			"`hopmesh train show`. If it is interrupted or fails, it leaves no file.",
 		Example:           "  hopmesh export j1 --out model.safetensors",
 		Args:              usage.OneArg("JOB"),
-		ValidArgsFunction: daemon.Suggest(&d, jobIDs),
+		ValidArgsFunction: daemon.Suggest(&d, JobIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.ToLower(filepath.Ext(out)) != ".safetensors" {
 				return usage.Errorf(cmd, "--out %q must end in .safetensors, the only format", out)

@@ -31,7 +31,7 @@ func show() *cobra.Command {
 			"counted with the first.",
 		Example:           "  hopmesh train show j1\n  hopmesh train show j1 --epochs\n  hopmesh train show j1 --json | jq .best.test_acc",
 		Args:              usage.OneArg("JOB"),
-		ValidArgsFunction: daemon.Suggest(&d, jobIDs),
+		ValidArgsFunction: daemon.Suggest(&d, JobIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.Job, error) { return c.Job(ctx, args[0]) })
 			if err != nil {
@@ -67,6 +67,7 @@ func printJob(w io.Writer, j api.Job) error {
 		{"Generation", strconv.FormatUint(j.Generation, 10)},
 		{"Epoch", output.Position(j)},
 	}
+	rows = append(rows, scheduleRows(j)...)
 	if m := j.Memory; m != nil && m.Taken > 0 {
 		text := output.Size(m.Taken) + " taken"
 		if m.Forecast > 0 {
@@ -108,6 +109,29 @@ func printJob(w io.Writer, j api.Job) error {
 		}
 	}
 	return nil
+}
+
+// scheduleRows describes how the current epoch and those after it are shared.
+func scheduleRows(j api.Job) (rows [][]string) {
+	current := 0
+	for i, e := range j.Schedule {
+		if e.From <= max(1, j.Epoch) {
+			current = i
+		}
+	}
+	label := "Schedule"
+	for _, e := range j.Schedule[min(current, len(j.Schedule)):] {
+		text := fmt.Sprintf("%s from epoch %d on", e.Strategy, e.From)
+		if e.How != "" {
+			text += ": " + e.How
+		}
+		if e.Why != "" && e.Why != output.LatestReason(j) {
+			text += " (" + e.Why + ")"
+		}
+		rows = append(rows, []string{label, text})
+		label = "Then"
+	}
+	return rows
 }
 
 // nodesOf returns the job's nodes, with their devices if those are not the CPU.

@@ -65,7 +65,7 @@ func stop() *cobra.Command {
 			"not changed.",
 		Example:           "  hopmesh train stop j1",
 		Args:              usage.OneArg("JOB"),
-		ValidArgsFunction: daemon.Suggest(&d, jobIDs),
+		ValidArgsFunction: daemon.Suggest(&d, JobIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.Job, error) {
 				if !d.JSON {
@@ -130,7 +130,7 @@ func resume() *cobra.Command {
 			"changes the learning rate, which a job that diverged needs. A sweep does not accept --lr.",
 		Example:           "  hopmesh train resume j1\n  hopmesh train resume j1 --lr 0.001",
 		Args:              usage.OneArg("JOB"),
-		ValidArgsFunction: daemon.Suggest(&d, jobIDs),
+		ValidArgsFunction: daemon.Suggest(&d, JobIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := api.ResumeRequest{Rate: given(cmd.Flags(), "lr", cmd.Flags().GetFloat64)}
 			if err := r.Check(); err != nil {
@@ -164,7 +164,7 @@ func remove() *cobra.Command {
 			"`hopmesh train stop`.",
 		Example:           "  hopmesh export j1 --out model.safetensors\n  hopmesh train remove j1",
 		Args:              usage.OneArg("JOB"),
-		ValidArgsFunction: daemon.Suggest(&d, jobIDs),
+		ValidArgsFunction: daemon.Suggest(&d, JobIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (none struct{}, err error) {
 				return none, c.RemoveJob(ctx, args[0])
@@ -183,8 +183,8 @@ func remove() *cobra.Command {
 	return cmd
 }
 
-// jobIDs lists the ids of all jobs, to complete arguments.
-func jobIDs(ctx context.Context, c *api.Client) ([]string, error) {
+// JobIDs lists the ids of all jobs, to complete arguments.
+func JobIDs(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := c.Jobs(ctx)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ func watch() *cobra.Command {
 			"`hopmesh train show`.",
 		Example:           "  hopmesh train watch j1",
 		Args:              usage.OneArg("JOB"),
-		ValidArgsFunction: daemon.Suggest(&d, jobIDs),
+		ValidArgsFunction: daemon.Suggest(&d, JobIDs),
 		RunE:              func(cmd *cobra.Command, args []string) error { return watchJob(cmd, &d, args[0], d.JSON) },
 	}
 	d.Add(cmd)

@@ -105,6 +105,16 @@ func OneArg(what string) cobra.PositionalArgs {
 	}
 }
 
+// MaybeArg is the Args of commands with one argument at most.
+func MaybeArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return OneArg(what)(cmd, args)
+	}
+}
+
 // Verbs returns the names of the subcommands.
 func Verbs(cmd *cobra.Command) []string {
 	var names []string

@@ -33,6 +33,13 @@ type Declaration struct {
 	// on a dataset of so many shards.
 	CheckNodes  func(s *Settings, nodes int) error
 	CheckShards func(s *Settings, shards int) error
+	// Begins returns the strategy's part of the schedule that a job begins with. It follows from
+	// the settings and the nodes; nil: there is nothing to say. Measured means that the nodes
+	// find the part once they have met, so that nobody knows it before.
+	Begins   func(s *Settings, at Place) []byte
+	Measured bool
+	// Describe says a part of a schedule in words; nil: there is never one.
+	Describe func(part []byte) (string, error)
 	// Same reports whether a run that began with settings a learns the same with b.
 	Same func(a, b *Settings) bool
 }
@@ -194,6 +201,33 @@ func (d Declarations) CheckSweep(s *Settings, asked string) error {
 		}
 	}
 	return nil
+}
+
+// Begins returns the part of the schedule of a strategy by name that a job begins with, and false
+// if that can't be known before its nodes have met.
+func (d Declarations) Begins(name string, s *Settings, at Place) (part []byte, known bool) {
+	i := slices.IndexFunc(d, func(of Declaration) bool { return of.Name == name })
+	switch {
+	case i < 0:
+		return nil, name == Single
+	case d[i].Measured:
+		return nil, false
+	case d[i].Begins == nil:
+		return nil, true
+	}
+	return d[i].Begins(s, at), true
+}
+
+// Describe says a strategy's part of a schedule in words; "": there is nothing to say.
+func (d Declarations) Describe(name string, part []byte) (string, error) {
+	i := slices.IndexFunc(d, func(of Declaration) bool { return of.Name == name })
+	if i < 0 || d[i].Describe == nil {
+		if len(part) > 0 {
+			return "", fmt.Errorf("this version has nothing to say of %s", name)
+		}
+		return "", nil
+	}
+	return d[i].Describe(part)
 }
 
 // any reports whether one of the strategies that a setting applies to is such.

@@ -15,6 +15,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/schedule"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
@@ -68,6 +69,8 @@ type Chooser interface {
 	// Reconsider changes the strategy after an epoch if another is faster. All nodes
 	// decide alike.
 	Reconsider(ctx context.Context, e *trained.Epoch) error
+	// Follow goes over to an entry of the schedule, ahead of its first epoch.
+	Follow(ctx context.Context, e *schedule.Entry) error
 }
 
 // Strategies are those that a program has.
@@ -158,21 +161,4 @@ func (s Strategies) Names() (all []string) {
 		}
 	}
 	return all
-}
-
-// described returns the descriptor of the run's strategy as far as it is known.
-func (t *Trainer) described() Descriptor { return t.Options.Strategies.Of(t.Sharing.Strategy) }
-
-// newMethod returns the method of the run's strategy. Until auto has chosen, that is
-// single's.
-func (t *Trainer) newMethod() (Method, error) {
-	name := t.Sharing.Strategy
-	if name == "" || name == strategy.Auto {
-		name = strategy.Single
-	}
-	d := t.Options.Strategies.Of(name)
-	if d.New == nil {
-		return nil, fmt.Errorf("this program has no strategy %q", name)
-	}
-	return d.New(t)
 }

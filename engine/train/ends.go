@@ -22,6 +22,12 @@ import (
 func (t *Trainer) Epoch(ctx context.Context) error {
 	at := t.Place()
 	if at.Step < t.Batches.Steps {
+		if err := t.turn(ctx, at); err != nil {
+			if ctx.Err() != nil {
+				return t.Stopped(ctx)
+			}
+			return err
+		}
 		if err := t.Method.BeginEpoch(ctx, at.Epoch); err != nil {
 			return err
 		}
@@ -34,6 +40,12 @@ func (t *Trainer) Epoch(ctx context.Context) error {
 		return err
 	}
 	if err := t.intact.verify(ctx); err != nil {
+		if ctx.Err() != nil {
+			return t.Stopped(ctx)
+		}
+		return err
+	}
+	if err := t.foresee(ctx, at.Epoch+1); err != nil {
 		if ctx.Err() != nil {
 			return t.Stopped(ctx)
 		}
@@ -207,6 +219,7 @@ type Share struct {
 	Seconds      float64
 	Hash         [sha256.Size]byte // of all weights; zeros: others report it
 	Unsound      uint64            // 1: a weight that this node trains, of a part of them, is not finite
+	Schedule     uint64            // digest of the entry of the next epoch; 0: there is no schedule
 }
 
 // Differing is the error of nodes that did the same and came to different weights.
@@ -223,7 +236,7 @@ func (e *Differing) Error() string {
 // agree combines what all nodes did of an epoch, the same on each of them.
 func (t *Learner) agree(ctx context.Context, e *trained.Epoch) error {
 	s := t.Run.Session
-	mine := Share{Rows: e.Rows, Edges: e.Edges, Slots: uint64(e.Slots), Sent: e.Sent, Phases: e.Phases, Seconds: e.Seconds}
+	mine := Share{Rows: e.Rows, Edges: e.Edges, Slots: uint64(e.Slots), Sent: e.Sent, Phases: e.Phases, Seconds: e.Seconds, Schedule: t.Run.foreseen()}
 	t.Run.Method.Mine(t, &mine)
 	if err := mine.sign(e.Hash); err != nil {
 		return err
@@ -245,12 +258,18 @@ func (t *Learner) agree(ctx context.Context, e *trained.Epoch) error {
 		return fmt.Errorf("exchange what each node did of epoch %d: %w", e.Epoch, err)
 	}
 	e.Rows, e.Edges, e.Slots, e.Sent, e.Phases, e.Seconds = epoch.Rows{}, 0, 0, peer.Counts{}, epoch.Phases{}, 0
-	seen, unsound, told := uint64(0), false, -1
+	seen, unsound, told, next := uint64(0), false, -1, uint64(0)
 	var first [sha256.Size]byte
 	for node, m := range messages {
 		var of Share
 		if err := of.Read(m); err != nil {
 			return fmt.Errorf("node %s %w", s.Name(node), err)
+		}
+		if node == 0 {
+			next = of.Schedule
+		}
+		if of.Schedule != next {
+			return t.Run.apart(node, e.Epoch+1)
 		}
 		seen, unsound = seen+of.Seen, unsound || of.Unsound > 0
 		switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/replica"
+	"github.com/hopmesh/hopmesh/engine/schedule"
 	"github.com/hopmesh/hopmesh/engine/session"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -56,6 +57,9 @@ type Options struct {
 	Peers      peer.Peers
 	Work       peer.Work
 	Strategies Strategies
+	// Schedule is where the nodes agree on how they share epochs; nil: they decide it by
+	// themselves, from what they know of each other.
+	Schedule schedule.Plan
 	// Known is how many epochs other nodes know of this run: if there are any, a node
 	// of a mesh does not start from scratch.
 	Known int

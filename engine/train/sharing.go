@@ -28,6 +28,7 @@ type sharing struct {
 	Why      string         // the reason of the chooser's choice
 	Asking   gather.Options // for rows
 	Cached   uint64         // bytes of cached rows of other nodes
+	following
 
 	brought  replica.Options
 	frontier *frontier.Server
@@ -135,10 +136,11 @@ func (s *sharing) notes(x *session.Session, isolated bool) (all []string) {
 	return append(all, "the edges of the whole graph take more memory than a node has for them: nodes ask each other for neighbours, which costs time and bytes")
 }
 
-// chosen chooses a strategy once the nodes have met, if the recipe names none.
+// chosen has the nodes agree on how they share the run once they have met, and chooses a strategy
+// if the recipe names none.
 func (t *Trainer) chosen(ctx context.Context) (err error) {
 	if t.Session.Alone() || t.Sharing.Dealer != nil {
-		return nil
+		return t.takeUp(ctx)
 	}
 	d := t.Options.Strategies.Of(strategy.Auto)
 	if d.Choose == nil {
@@ -281,4 +283,21 @@ func (t *Trainer) WouldKeep(name string) (rows, of int) {
 		return t.Session.Source.Affords(t.roomToKeep(new(Needs)))
 	}
 	return 0, 0
+}
+
+// described returns the descriptor of the run's strategy as far as it is known.
+func (t *Trainer) described() Descriptor { return t.Options.Strategies.Of(t.Sharing.Strategy) }
+
+// newMethod returns the method of the run's strategy. Until auto has chosen, that is
+// single's.
+func (t *Trainer) newMethod() (Method, error) {
+	name := t.Sharing.Strategy
+	if name == "" || name == strategy.Auto {
+		name = strategy.Single
+	}
+	d := t.Options.Strategies.Of(name)
+	if d.New == nil {
+		return nil, fmt.Errorf("this program has no strategy %q", name)
+	}
+	return d.New(t)
 }

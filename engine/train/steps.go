@@ -7,7 +7,6 @@ import (
 	"runtime/pprof"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/slot"
@@ -179,22 +178,15 @@ func (t *Trainer) Progress(evaluating bool) {
 	t.Options.Progress(Progress{Epoch: at.Epoch, Step: at.Step, Steps: t.Batches.Steps, Evaluating: evaluating})
 }
 
-// learnFrom tunes the dealer by how long an epoch took.
+// learnFrom decides by how long an epoch took how those that follow are shared.
 func (t *Trainer) learnFrom(ctx context.Context, e *trained.Epoch) error {
-	s := t.Sharing
-	slots := s.Dealer.Tuning().Slots
-	s.Dealer.Note(e.Seconds)
-	now := s.Dealer.Tuning()
-	if now != (deal.Tuning{}) { // another strategy's tuning stays as it is
-		t.tuned(now)
+	if !t.decides(e.Epoch) {
+		return nil
 	}
-	if t.Batches.Same && now.Slots != slots && e.Epoch < t.Recipe.Epochs {
-		// A batch that serves all epochs was filled for the old number of groups.
-		if err := t.Batches.Fill(ctx, e.Epoch+1); err != nil {
-			return err
-		}
+	if err := t.retune(ctx, e); err != nil {
+		return err
 	}
-	if t.Sharing.Chooser == nil {
+	if t.Sharing.Chooser == nil || !t.decides(e.Epoch) {
 		return nil
 	}
 	return t.Sharing.Chooser.Reconsider(ctx, e)

@@ -57,24 +57,26 @@ type JobID struct {
 
 // Job describes a training job.
 type Job struct {
-	ID          string     `json:"id"`
-	State       string     `json:"state"` // queued, running, done, failed or stopped
-	Error       string     `json:"error"` // a sentence without a full stop
-	Dataset     string     `json:"dataset"`
-	Model       string     `json:"model"`
-	Strategy    string     `json:"strategy"`
-	Why         string     `json:"why"` // the reason for the strategy
-	Seed        uint64     `json:"seed"`
-	Generation  uint64     `json:"generation"` // of the plan that assigned the job to its nodes
-	Nodes       []string   `json:"nodes"`      // names of the nodes that run it, or ran it last
-	Devices     []string   `json:"devices"`    // the device of each of them; the notes report failed devices
-	EpochsTotal int        `json:"epochs_total"`
-	Epoch       int        `json:"epoch"` // the current or last one
-	Step        int        `json:"step"`  // of Steps, in that epoch
-	Steps       int        `json:"steps"`
-	Best        *JobBest   `json:"best"`    // null: nothing evaluated yet
-	History     []JobEpoch `json:"history"` // for a sweep: of its best model, with the cost of all models in each epoch
-	Models      []JobModel `json:"models"`  // of a sweep only
+	ID          string   `json:"id"`
+	State       string   `json:"state"` // queued, running, done, failed or stopped
+	Error       string   `json:"error"` // a sentence without a full stop
+	Dataset     string   `json:"dataset"`
+	Model       string   `json:"model"`
+	Strategy    string   `json:"strategy"`
+	Why         string   `json:"why"` // the reason for the strategy
+	Seed        uint64   `json:"seed"`
+	Generation  uint64   `json:"generation"` // of the plan that assigned the job to its nodes
+	Nodes       []string `json:"nodes"`      // names of the nodes that run it, or ran it last
+	Devices     []string `json:"devices"`    // the device of each of them; the notes report failed devices
+	EpochsTotal int      `json:"epochs_total"`
+	Epoch       int      `json:"epoch"` // the current or last one
+	Step        int      `json:"step"`  // of Steps, in that epoch
+	Steps       int      `json:"steps"`
+	Best        *JobBest `json:"best"` // null: nothing evaluated yet
+	// Schedule is how the nodes share the epochs, as the plan has it; absent: it has nothing.
+	Schedule []JobEntry `json:"schedule,omitempty"`
+	History  []JobEpoch `json:"history"` // for a sweep: of its best model, with the cost of all models in each epoch
+	Models   []JobModel `json:"models"`  // of a sweep only
 	// Notes are sentences, without a full stop, about what affects the result.
 	Notes []string `json:"notes"`
 	// Memory is that of the node on which the job took most, if any knows.
@@ -86,6 +88,16 @@ type Job struct {
 	// Problems are sentences, without a full stop, as in Status: what the job waits for,
 	// which of its nodes does not answer or keeps no checkpoint.
 	Problems []string `json:"problems"`
+}
+
+// JobEntry is how the nodes of a job share its epochs, from one on until another entry begins.
+type JobEntry struct {
+	From       int     `json:"from"`       // its first epoch, from 1
+	Generation uint64  `json:"generation"` // of the job, in which the nodes agreed on it
+	Strategy   string  `json:"strategy"`
+	How        string  `json:"how"`          // what the strategy has decided beside, in words
+	Rate       float64 `json:"lr,omitempty"` // before the recipe's schedule; absent: each model of a sweep has its own
+	Why        string  `json:"why,omitempty"`
 }
 
 // JobMemory is what a job takes on a node, in bytes.

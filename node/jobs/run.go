@@ -25,6 +25,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/replica"
+	"github.com/hopmesh/hopmesh/engine/schedule"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
 	"github.com/hopmesh/hopmesh/node/damage"
@@ -251,6 +252,10 @@ func (r *run) guarded(ctx context.Context) (result train.Result, err error) {
 		return train.Result{}, context.Cause(ctx)
 	}
 	announced := false
+	var agreed schedule.Plan
+	if r.way.agreed != nil {
+		agreed = r.way.agreed
+	}
 	tell := func(e *trained.Epoch) {
 		if r.speaks() {
 			r.reports.add(recorded(e.Record, r.job.Generation))
@@ -259,7 +264,7 @@ func (r *run) guarded(ctx context.Context) (result train.Result, err error) {
 	result, err = r.compute(ctx, recipe, train.Options{
 		Memory: r.cfg.Memory, Dataset: r.dataset.Content(), ClassNames: r.dataset.About.ClassNames, Dir: r.folder, Resume: true, Known: r.job.Last(), Log: r.cfg.Log,
 		Peers: r.way.peers, Work: peer.Work{Nodes: r.way.names, Self: r.self, Owners: r.job.Owners, Holders: r.job.Holders, Weights: r.job.Weights}, Strategies: r.cfg.Strategies, Replicas: r.replicas,
-		Verify: r.verifies(), Desk: r.past.desk,
+		Verify: r.verifies(), Desk: r.past.desk, Schedule: agreed,
 		Announce: func(f train.Forecast) {
 			r.cfg.Log.Info("will train", "job", r.job.ID, "shard_bytes", f.Shards, "arena_bytes", f.Arenas, "weights", f.Weights, "resumed", f.Resumed, "step", f.Step)
 			announced = true

@@ -26,6 +26,8 @@ import (
 type Leader interface {
 	Commit(ctx context.Context, c plan.CommitEpochs) error
 	Finish(ctx context.Context, c plan.FinishJob) error
+	// Schedule proposes how the nodes of a job share its epochs.
+	Schedule(ctx context.Context, c plan.ScheduleJob) error
 	// Renew asks for a new generation of a job that several nodes share. It reports false
 	// if that had no effect: the job has another generation already, or none can begin
 	// with the nodes that serve now.
@@ -197,6 +199,7 @@ func (r *Runner) round(ctx context.Context) {
 	r.desks.adopt(s)
 	want, wanted := s.JobOn(r.cfg.Self)
 	if now := r.running(); now != nil {
+		now.way.agreed.adopt(s)
 		if wanted && want.ID == now.job.ID && want.Generation == now.job.Generation {
 			if want.Stopping {
 				now.cancel(errWanted)
@@ -251,6 +254,7 @@ func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 	run.past = r.pastOf(j)
 	node := ctx
 	ctx, run.cancel = context.WithCancelCause(node)
+	run.way.agreed = newAgreed(ctx, r.cfg, j)
 	if j.Stopping {
 		run.cancel(errWanted)
 	}
@@ -261,6 +265,8 @@ func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 		defer nudge(r.wake)
 		defer close(run.done)
 		run.live(ctx, node)
+		run.cancel(nil)
+		run.way.agreed.end()
 	}()
 }
 

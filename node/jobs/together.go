@@ -31,6 +31,7 @@ type way struct {
 	names      []string // of the nodes
 	peers      peer.Peers
 	hangUp     func(cause error)
+	agreed     *agreed // how they share the job's epochs; nil: the plan does not say it
 }
 
 // meet connects to a job's other nodes, if there are any, or keeps the open connection.

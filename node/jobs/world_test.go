@@ -177,8 +177,9 @@ func (w *world) told() int {
 	return w.commits
 }
 
-func (w *world) Commit(ctx context.Context, c plan.CommitEpochs) error { return w.hear(ctx, c) }
-func (w *world) Finish(ctx context.Context, c plan.FinishJob) error    { return w.hear(ctx, c) }
+func (w *world) Commit(ctx context.Context, c plan.CommitEpochs) error  { return w.hear(ctx, c) }
+func (w *world) Schedule(ctx context.Context, c plan.ScheduleJob) error { return w.hear(ctx, c) }
+func (w *world) Finish(ctx context.Context, c plan.FinishJob) error     { return w.hear(ctx, c) }
 
 // Renew does as the leader does.
 func (w *world) Renew(ctx context.Context, r Renewal) (bool, error) {

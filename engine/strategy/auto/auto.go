@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/exchange"
@@ -107,6 +108,16 @@ func (c *Choice) Chosen() Candidate { return c.candidates[c.at] }
 
 // Why returns a sentence on why the strategy in use was chosen.
 func (c *Choice) Why() string { return c.why }
+
+// Use sets the strategy in use to one that the nodes have agreed on, with the reason.
+func (c *Choice) Use(name, why string) error {
+	at := slices.IndexFunc(c.candidates, func(of Candidate) bool { return of.Name == name })
+	if at < 0 {
+		return fmt.Errorf("the schedule has the nodes share the job by %s, which this one has not considered: run the same version of hopmesh on all nodes of the job", name)
+	}
+	c.at, c.why = at, why
+	return nil
+}
 
 // Choose chooses how the job is shared. All nodes call it at the same point of their
 // run, when all have met and before anything is offered for an epoch, and choose the

@@ -7,6 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/schedule"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
@@ -14,7 +15,7 @@ import (
 )
 
 // Strategy leaves the choice to the nodes.
-var Strategy = train.Descriptor{Declaration: strategy.Declaration{Name: strategy.Auto}, Choose: startChoosing}
+var Strategy = train.Descriptor{Declaration: strategy.Declaration{Name: strategy.Auto, Measured: true}, Choose: startChoosing}
 
 // A Chooser is a run's choice of a strategy.
 type Chooser struct {
@@ -40,11 +41,49 @@ func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error)
 	if err != nil {
 		return nil, err
 	}
+	e, err := t.Agreed(ctx, func() (schedule.Entry, error) {
+		to := choice.Chosen()
+		return schedule.Entry{Strategy: to.Name, Part: deal.PartOf(to.Dealer), Why: choice.Why()}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := choice.follow(&e); err != nil {
+		return nil, err
+	}
 	to := choice.Chosen()
 	if err := t.Begin(ctx, to.Name, to.Dealer, choice.Why()); err != nil {
 		return nil, err
 	}
-	return &Chooser{t, choice}, nil
+	if t.Options.Schedule != nil {
+		err = deal.Follow(to.Dealer, e.Part) // it comes before what a checkpoint says
+	}
+	return &Chooser{t, choice}, err
+}
+
+// follow sets what an entry of the schedule says.
+func (c *Choice) follow(e *schedule.Entry) error {
+	if err := c.Use(e.Strategy, e.Why); err != nil {
+		return err
+	}
+	return deal.Follow(c.Chosen().Dealer, e.Part)
+}
+
+// Follow implements train.Chooser.
+func (c *Chooser) Follow(ctx context.Context, e *schedule.Entry) error {
+	t := c.run
+	if err := c.choice.follow(e); err != nil {
+		return err
+	}
+	t.Sharing.Entry, t.Sharing.Why = *e, e.Why
+	need, err := Try(ctx, t, c.choice.Chosen(), e.From)
+	if err != nil {
+		return err
+	}
+	if t.Batches.Same {
+		return t.Batches.Fill(ctx, e.From) // it was filled as the other strategy deals it
+	}
+	return t.Reserve(&need)
 }
 
 // dealings returns the strategies that compute what one node does.
@@ -98,7 +137,7 @@ func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
 		return nil
 	}
 	var need train.Needs
-	tried := false
+	tried, from, why := false, c.choice.Chosen().Name, c.choice.Why()
 	changed, err := c.choice.Note(ctx, Measured{
 		Epoch: e.Epoch, Seconds: e.Seconds, Sample: e.Phases.Sample, Compute: e.Phases.Compute, Wait: e.Phases.Wait,
 	}, func(to Candidate) (fits bool, err error) {
@@ -111,6 +150,14 @@ func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
 	switch {
 	case err != nil || !tried:
 		return err
+	case changed && t.Options.Schedule != nil:
+		to := c.choice.Chosen()
+		t.Change(e, schedule.Entry{Strategy: to.Name, Part: deal.PartOf(to.Dealer), Why: c.choice.Why()})
+		if err := c.choice.Use(from, why); err != nil {
+			return err
+		}
+		c.Back()
+		return nil
 	case changed:
 		t.Sharing.Why = c.choice.Why()
 		t.Log.Info("the nodes have changed how they share the job", "strategy", t.Sharing.Strategy, "why", t.Sharing.Why)

@@ -23,24 +23,25 @@ func Deal(l peer.Layout, job strategy.Settings) (deal.Dealer, error) {
 		return nil, err
 	}
 	s := Of(&job)
-	migrate := s.Mode == migrates
-	if s.Mode == strategy.Auto {
-		migrate = s.SyncEvery > 1 || s.Merge != strategy.Auto
-	}
 	at := newPlaces(&l, job.Deterministic, s.Balance)
-	if !migrate {
+	if !s.travels() {
 		return &stay{layout: l, deterministic: job.Deterministic, places: at}, nil
 	}
-	m := &migration{layout: l, deterministic: job.Deterministic, places: at, tuner: newTuner(&l)}
+	return &migration{layout: l, deterministic: job.Deterministic, places: at, tuner: s.tuner(l.Nodes, l.Members)}, nil
+}
+
+// tuner returns the tuner of a job whose models travel.
+func (s *Settings) tuner(nodes int, members uint64) tuner {
+	t := newTuner(nodes, members)
 	switch slots := s.slots(); {
 	case slots > 0:
-		m.tuner.fix(slots)
+		t.fix(slots)
 	case s.Merge == strategy.Off, s.SyncEvery > 1:
 		// Models that differ should meet the roots of all nodes: the time of epochs
 		// does not show what they learn with fewer slots.
-		m.tuner.fix(l.Nodes)
+		t.fix(nodes)
 	}
-	return m, nil
+	return t
 }
 
 // Owners returns a dealer that has each root computed by the owner of its shard.

@@ -57,6 +57,8 @@ var declaration = strategy.Declaration{
 	Keys:          func() strategy.Keys { return new(Settings).keys() },
 	CheckSettings: checkSettings,
 	CheckNodes:    checkNodes,
+	Begins:        begins,
+	Describe:      describe,
 	Same:          func(a, b *strategy.Settings) bool { return Of(a).SyncEvery == Of(b).SyncEvery },
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/deal"
-	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 // A tuner chooses the number of slots of a step by the times of epochs, the median of
@@ -17,8 +16,8 @@ type tuner struct {
 	given bool // by the user: there is nothing to tune
 }
 
-func newTuner(l *peer.Layout) tuner {
-	return tuner{Tuning: deal.Tuning{Nodes: l.Nodes, Members: l.Members, Slots: l.Nodes}}
+func newTuner(nodes int, members uint64) tuner {
+	return tuner{Tuning: deal.Tuning{Nodes: nodes, Members: members, Slots: nodes}}
 }
 
 // fix sets the slots of a job for good. Where nodes have left there are no more slots

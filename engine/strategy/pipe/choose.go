@@ -7,6 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/schedule"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/auto"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
@@ -46,38 +47,22 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 	if err != nil {
 		return err
 	}
-	if times {
-		// Where nothing fits, the job will be refused: no layers are timed first.
-		if err := all.Agree(ctx, arrange.ByFormula, s.Exchange, s.Work.Nodes, len(task.Model.Stages()), &s.Start); err != nil {
-			return err
+	of := len(task.Model.Stages())
+	e, err := t.Run.Agreed(ctx, func() (schedule.Entry, error) {
+		all, err = f.rank(ctx, t, task, all, times, room)
+		if err != nil {
+			return schedule.Entry{}, err
 		}
-		if all[0].Fits {
-			if err := timePiped(ctx, t, f, *task, room); err != nil {
-				return err
-			}
-			if all, err = f.Candidates(ctx, t.At.Ways); err != nil {
-				return err
-			}
-		}
+		return schedule.Entry{Strategy: t.Recipe.Sharing.Strategy, Part: all.Part(), Why: all.Why()}, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := all.Follow(e.Part, of); err != nil {
+		return err
 	}
 	if !s.Alone() {
-		if err := all.Agree(ctx, arrange.ByTimes, s.Exchange, s.Work.Nodes, len(task.Model.Stages()), &s.Start); err != nil {
-			return err
-		}
-		if f.Costs.Timed {
-			if err := tryPiped(ctx, t, f, *task, all); err != nil {
-				return err
-			}
-			t.Run.Method.(*Method).predicted = &all[0]
-		}
-		best := &all[0]
-		t.Run.Sharing.Why = all.Why()
-		t.Run.Log.Info("the nodes have chosen how they share the layers", "stages", best.Stages, "ways", best.Ways, "cuts", best.Cuts, "timed", f.Costs.Timed, "tried", best.Tried,
-			"seconds", best.Seconds, "compute", best.Compute, "halo", best.Halo, "boundary", best.Boundary, "bubble", best.Bubble, "sum", best.Sum, "history", best.History, "memory", best.Memory)
-		if t.Run.Sharing.Why != "" {
-			const few = 3
-			t.Run.Notes = append(t.Run.Notes, all.Table(few)...)
-		}
+		t.Run.Sharing.Why = e.Why
 	}
 	needs, err := f.least(&all[0], t.Run.Session.Work.Self)
 	if err != nil {
@@ -92,6 +77,46 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 		t.At.Ways = all[0].Ways // fixed for the job: what is learnt depends on them
 	}
 	return task.Place(&all[0], f)
+}
+
+// rank orders candidates by what all nodes measure and try.
+func (f *Facts) rank(ctx context.Context, t *train.Learner, task *Task, all arrange.Candidates, times bool, room uint64) (arrange.Candidates, error) {
+	s, of := t.Run.Session, len(task.Model.Stages())
+	if times {
+		// Where nothing fits, the job will be refused: no layers are timed first.
+		if err := all.Agree(ctx, arrange.ByFormula, s.Exchange, s.Work.Nodes, of, &s.Start); err != nil {
+			return nil, err
+		}
+		if all[0].Fits {
+			err := timePiped(ctx, t, f, *task, room)
+			if err == nil {
+				all, err = f.Candidates(ctx, t.At.Ways)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	if s.Alone() {
+		return all, nil
+	}
+	if err := all.Agree(ctx, arrange.ByTimes, s.Exchange, s.Work.Nodes, of, &s.Start); err != nil {
+		return nil, err
+	}
+	if f.Costs.Timed {
+		if err := tryPiped(ctx, t, f, *task, all); err != nil {
+			return nil, err
+		}
+		t.Run.Method.(*Method).predicted = &all[0]
+	}
+	best := &all[0]
+	t.Run.Log.Info("the nodes have chosen how they share the layers", "stages", best.Stages, "ways", best.Ways, "cuts", best.Cuts, "timed", f.Costs.Timed, "tried", best.Tried,
+		"seconds", best.Seconds, "compute", best.Compute, "halo", best.Halo, "boundary", best.Boundary, "bubble", best.Bubble, "sum", best.Sum, "history", best.History, "memory", best.Memory)
+	if all.Why() != "" {
+		const few = 3
+		t.Run.Notes = append(t.Run.Notes, all.Table(few)...)
+	}
+	return all, nil
 }
 
 // count has the graph counted, by all nodes together.

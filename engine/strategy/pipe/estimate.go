@@ -21,7 +21,7 @@ type draft struct {
 // takes as little time as possible.
 func (f *Facts) draft(stages int, shape *arrange.Shape, recomputes bool) *draft {
 	d := &draft{facts: f, infos: f.Model.Stages(), shape: shape, mirrors: f.Census.Mirrors(shape), recomputes: recomputes}
-	d.seats = seated(stages, shape, &f.Layout)
+	d.seats = arrange.Seated(stages, shape, &f.Layout)
 	units := arrange.Units(d.infos)
 	costs := make([]float64, len(units)-1)
 	for u := range costs {

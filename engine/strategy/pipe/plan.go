@@ -31,7 +31,7 @@ func (t *Task) Place(c *arrange.Candidate, f *Facts) error {
 		return err
 	}
 	s := &f.Settings
-	t.Shape, t.Seats, t.Cuts = shape, seated(c.Stages, shape, &f.Layout), c.Cuts
+	t.Shape, t.Seats, t.Cuts = shape, arrange.Seated(c.Stages, shape, &f.Layout), c.Cuts
 	t.Options = Options{
 		Seed: t.Seed, Shuffle: s.Shuffle, Period: s.Period, Factor: 2,
 		Halo:      Halo{Policy: s.Halo, Share: float64(s.Share) / 100, Age: s.Age},
@@ -44,42 +44,13 @@ func (t *Task) Place(c *arrange.Candidate, f *Facts) error {
 	return nil
 }
 
-// seated assigns ways to nodes: the first stage goes to those that own most of their
-// vertices.
-func seated(stages int, shape *arrange.Shape, l *peer.Layout) *arrange.Seats {
-	return arrange.NewSeats(stages, shape.Ways(), l.Nodes, func(node, way int) (n uint64) {
-		_, _, first, end := shape.Of(way)
-		for shard := first; shard < end; shard++ {
-			if l.Owners[shard] == node {
-				n += uint64(l.Firsts[shard+1] - l.Firsts[shard])
-			}
-		}
-		return n
-	})
-}
-
 // shape divides the graph into ways.
 func (f *Facts) shape(ways int) (*arrange.Shape, error) {
 	chunks := f.Settings.ChunksOf(f.Layout.Nodes, len(f.Layout.Owners))
 	if f.Settings.Graph {
 		chunks = ways
 	}
-	return arrange.NewShape(f.Layout.Firsts, f.shards(), ways, chunks)
-}
-
-// shards returns the cost of each shard by its vertices and incoming edges, so that ways
-// take about as long as each other however much degrees differ. No measurement may enter
-// it: ways decide what is learnt.
-func (f *Facts) shards() []uint64 {
-	firsts := f.Layout.Firsts
-	all, stages := make([]uint64, len(firsts)-1), f.Model.Stages()
-	units := arrange.Units(stages)
-	for shard := range all {
-		for _, c := range arrange.Costs(stages, units, int(firsts[shard+1]-firsts[shard]), f.Census.Edges[shard]) {
-			all[shard] += uint64(c)
-		}
-	}
-	return all
+	return arrange.NewShape(f.Layout.Firsts, arrange.ShardCosts(f.Model.Stages(), f.Layout.Firsts, f.Census.Edges), ways, chunks)
 }
 
 // partsOf returns the parts in which newWay computes the shards of each way, so that the

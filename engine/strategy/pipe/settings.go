@@ -7,6 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 )
 
 // What users call the strategies.
@@ -124,6 +125,8 @@ func declaration(name string) strategy.Declaration {
 		},
 		CheckSettings: checkSettings,
 		CheckNodes:    checkNodes,
+		Measured:      true,
+		Describe:      arrange.Describe,
 		CheckShards:   checkShards,
 		Same:          same,
 	}

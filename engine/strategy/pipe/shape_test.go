@@ -22,7 +22,7 @@ func TestWaysAreBalancedByEdges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	costs := f.shards()
+	costs := arrange.ShardCosts(f.Model.Stages(), f.Layout.Firsts, f.Census.Edges)
 	dearest, largest := func(s *arrange.Shape) (most uint64) {
 		for way := range ways {
 			_, _, first, end := s.Of(way)

@@ -7,8 +7,11 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/consensus/plan/schedule"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/jobs"
+	requests "github.com/hopmesh/hopmesh/node/jobs/recipe"
 	"github.com/hopmesh/hopmesh/node/lead"
 )
 
@@ -58,7 +61,7 @@ func (o *Orders) onRenew(ctx context.Context, from string, r renewal) (bool, err
 	if !can {
 		return false, nil
 	}
-	c = together(s, c)
+	c = scheduled(s, together(s, c))
 	o.log.Info("a job is begun anew", "job", r.ID, "node", s.NameOf(from), "why", r.Why)
 	if _, err := o.plan.Apply(ctx, c); err != nil {
 		return false, err
@@ -90,10 +93,35 @@ func (o *Orders) Assign(ctx context.Context, s *plan.State) error {
 		if c.Generation == 0 && unlikeOf(s, s.Jobs[c.ID], c.Nodes) != "" {
 			continue // it waits, see outlook
 		}
-		_, err := o.plan.Apply(ctx, together(s, c))
+		_, err := o.plan.Apply(ctx, scheduled(s, together(s, c)))
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// scheduled adds what the epochs of a job begin with, if all members know of schedules. What its
+// nodes have to measure first, they propose themselves.
+func scheduled(s *plan.State, c plan.AssignJob) plan.AssignJob {
+	if len(c.Nodes) == 0 || !s.KnowsSchedules() {
+		return c
+	}
+	c.Scheduled = true
+	j := s.Jobs[c.ID]
+	r := requests.Read(j)
+	by := j.Strategy
+	if by == strategy.Auto && len(c.Nodes) == 1 {
+		by = strategy.Single
+	}
+	at := strategy.Place{Nodes: len(c.Nodes), Shards: len(s.Datasets[j.Dataset].Shards)}
+	part, known := requests.Strategies.Declared().Begins(by, &r.Sharing, at)
+	if !known {
+		return c
+	}
+	c.Begins = &schedule.Entry{Strategy: by, Part: part, Rate: r.Rate}
+	if len(r.Sweep) > 0 {
+		c.Begins.Rate = 0
+	}
+	return c
 }
 
 // together puts a running job back into the queue rather than give it to nodes that

@@ -26,7 +26,7 @@ type Plan interface {
 var _ Plan = (*consensus.Consensus)(nil)
 
 // Orders holds the orders about jobs. Each order is a field, which any node may call, and
-// a method, which the leader runs. Commit, Finish and Renew are for the runner's reports.
+// a method, which the leader runs. Commit, Finish, Schedule and Renew are for the runner's reports.
 type Orders struct {
 	leader  *lead.Orders
 	plan    Plan
@@ -41,6 +41,7 @@ type Orders struct {
 	remove *lead.Order[string, lead.Index]
 	commit *lead.Order[plan.CommitEpochs, lead.Index]
 	finish *lead.Order[plan.FinishJob, lead.Index]
+	agree  *lead.Order[plan.ScheduleJob, lead.Index]
 	renew  *lead.Order[renewal, bool]
 }
 
@@ -55,6 +56,7 @@ func Register(l *lead.Orders, p Plan, a *lead.Apart, answers func(id string) boo
 	o.remove = lead.Register(l, "remove-job", lead.Once, o.onRemove)
 	o.commit = lead.Register(l, "commit-epochs", lead.Repeatable, o.onCommit)
 	o.finish = lead.Register(l, "finish-job", lead.Repeatable, o.onFinish)
+	o.agree = lead.Register(l, "schedule-job", lead.Repeatable, o.onSchedule)
 	o.renew = lead.Register(l, "renew-job", lead.Repeatable, o.onRenew)
 	return o
 }
@@ -62,6 +64,12 @@ func Register(l *lead.Orders, p Plan, a *lead.Apart, answers func(id string) boo
 // Commit records epochs that this node has trained.
 func (o *Orders) Commit(ctx context.Context, c plan.CommitEpochs) error {
 	_, err := o.commit.Do(ctx, c)
+	return refused(err)
+}
+
+// Schedule proposes how the nodes of a job share its epochs.
+func (o *Orders) Schedule(ctx context.Context, c plan.ScheduleJob) error {
+	_, err := o.agree.Do(ctx, c)
 	return refused(err)
 }
 
@@ -208,6 +216,12 @@ func (o *Orders) onRemove(ctx context.Context, _, id string) (lead.Index, error)
 
 // onCommit records epochs of a job that a node runs.
 func (o *Orders) onCommit(ctx context.Context, from string, c plan.CommitEpochs) (lead.Index, error) {
+	c.Node = from
+	return reported(o.plan.Apply(ctx, c))
+}
+
+// onSchedule adds an entry to the schedule of a job that a node runs.
+func (o *Orders) onSchedule(ctx context.Context, from string, c plan.ScheduleJob) (lead.Index, error) {
 	c.Node = from
 	return reported(o.plan.Apply(ctx, c))
 }

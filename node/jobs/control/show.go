@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/consensus/plan/schedule"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/task"
@@ -95,6 +96,9 @@ func (c *Jobs) shown(s *plan.State, j plan.Job, l live) api.Job {
 		Devices: []string{}, Notes: []string{},
 	}
 	a.Task = cmp.Or(requests.Read(j).Task, task.Kinds[0].Name)
+	for _, e := range j.Schedule {
+		a.Schedule = append(a.Schedule, entryOf(e))
+	}
 	if json.Valid([]byte(j.Recipe)) {
 		a.Recipe = json.RawMessage(j.Recipe)
 	}
@@ -121,6 +125,15 @@ func (c *Jobs) shown(s *plan.State, j plan.Job, l live) api.Job {
 		a.Problems = append(a.Problems, p)
 	}
 	return a
+}
+
+// entryOf describes an entry of a job's schedule. Its strategy may be one of another version.
+func entryOf(e schedule.Entry) api.JobEntry {
+	how, err := requests.Strategies.Declared().Describe(e.Strategy, e.Part)
+	if err != nil {
+		how = wording.Text(err.Error())
+	}
+	return api.JobEntry{From: e.From, Generation: e.Generation, Strategy: e.Strategy, How: how, Rate: e.Rate, Why: wording.Text(e.Why)}
 }
 
 func bestOf(j plan.Job, epoch, model int) *api.JobBest {

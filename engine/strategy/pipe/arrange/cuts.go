@@ -125,3 +125,16 @@ func Cut(stages []nn.StageInfo, of, vertices, edges int) []int {
 	}
 	return cuts
 }
+
+// ShardCosts returns the cost of each shard by its vertices and incoming edges, so that ways
+// take about as long as each other however much degrees differ. No measurement may enter
+// it: ways decide what is learnt.
+func ShardCosts(stages []nn.StageInfo, firsts []uint32, edges []int) []uint64 {
+	all, units := make([]uint64, len(firsts)-1), Units(stages)
+	for shard := range all {
+		for _, c := range Costs(stages, units, int(firsts[shard+1]-firsts[shard]), edges[shard]) {
+			all[shard] += uint64(c)
+		}
+	}
+	return all
+}

@@ -1,5 +1,7 @@
 package arrange
 
+import "github.com/hopmesh/hopmesh/engine/peer"
+
 // Seats assign the ways of each stage to nodes.
 type Seats struct {
 	Stages int
@@ -61,4 +63,18 @@ func (s *Seats) Members(stage int) (nodes []int) {
 		}
 	}
 	return nodes
+}
+
+// Seated assigns ways to nodes: the first stage goes to those that own most of their
+// vertices.
+func Seated(stages int, shape *Shape, l *peer.Layout) *Seats {
+	return NewSeats(stages, shape.Ways(), l.Nodes, func(node, way int) (n uint64) {
+		_, _, first, end := shape.Of(way)
+		for shard := first; shard < end; shard++ {
+			if l.Owners[shard] == node {
+				n += uint64(l.Firsts[shard+1] - l.Firsts[shard])
+			}
+		}
+		return n
+	})
 }
