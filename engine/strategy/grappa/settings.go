@@ -176,6 +176,8 @@ var declaration = strategy.Declaration{
 	CheckSettings: checkSettings,
 	Complete:      complete,
 	CheckNodes:    checkNodes,
+	Begins:        begins,
+	Describe:      describe,
 	CheckShards: func(job *strategy.Settings, shards int) error {
 		if job.Strategy != Name {
 			return nil
