@@ -197,7 +197,7 @@ func (t *Trainer) foreseen() uint64 {
 // Change proposes an entry for the first epoch that can begin with it once the nodes have agreed
 // on it. All nodes call it alike, after the same epoch. It reports whether there is such an epoch.
 func (t *Trainer) Change(after *trained.Epoch, e schedule.Entry) bool {
-	e.From, e.Rate = after.Epoch+1+ahead(after.Seconds), t.rate()
+	e.From, e.Rate = t.Begins(after), t.rate()
 	if e.From > t.Recipe.Epochs {
 		return false
 	}
@@ -206,6 +206,14 @@ func (t *Trainer) Change(after *trained.Epoch, e schedule.Entry) bool {
 	}
 	t.Sharing.coming = e.From
 	return true
+}
+
+// Begins returns the epoch with which that begins which is decided after another.
+func (t *Trainer) Begins(after *trained.Epoch) int {
+	if !t.scheduled() {
+		return after.Epoch + 1
+	}
+	return after.Epoch + 1 + ahead(after.Seconds)
 }
 
 // ahead returns how many epochs pass while the nodes agree, if an epoch takes so long.

@@ -139,7 +139,7 @@ func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
 	var need train.Needs
 	tried, from, why := false, c.choice.Chosen().Name, c.choice.Why()
 	changed, err := c.choice.Note(ctx, Measured{
-		Epoch: e.Epoch, Seconds: e.Seconds, Sample: e.Phases.Sample, Compute: e.Phases.Compute, Wait: e.Phases.Wait,
+		Epoch: e.Epoch, Next: t.Begins(e), Seconds: e.Seconds, Sample: e.Phases.Sample, Compute: e.Phases.Compute, Wait: e.Phases.Wait,
 	}, func(to Candidate) (fits bool, err error) {
 		tried = true
 		if need, err = Try(ctx, t, to, e.Epoch+1); err != nil {

@@ -1,6 +1,7 @@
 package auto
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -13,6 +14,7 @@ import (
 // node's time and, of phases, the mean of all nodes.
 type Measured struct {
 	Epoch                          int
+	Next                           int // the epoch with which a change begins; 0: the one after
 	Seconds, Sample, Compute, Wait float64
 }
 
@@ -98,7 +100,7 @@ func (c *Choice) better(m Measured) (to int, why string) {
 	best := choose(fast)
 	from, e := &costs[c.at], &fast[best]
 	return places[best], fmt.Sprintf("%s since epoch %d: an epoch took %s with %s, and about %s is expected; it sends about %s %s, where %s sends %s, and the network gives %s/s",
-		e.name, m.Epoch+1, duration(m.Seconds), from.name, duration(e.seconds), e.load(), c.facts.each(), from.name, from.loadBeside(e), amount(c.rates.Bandwidth))
+		e.name, cmp.Or(m.Next, m.Epoch+1), duration(m.Seconds), from.name, duration(e.seconds), e.load(), c.facts.each(), from.name, from.loadBeside(e), amount(c.rates.Bandwidth))
 }
 
 // expect predicts how long an epoch takes by a candidate. One that was used before
