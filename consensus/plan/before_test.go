@@ -41,11 +41,17 @@ func TestPlansOfBefore(t *testing.T) {
 	if string(again) != string(b) || s.Digest() != opened.Digest() {
 		t.Errorf("the log of before leads to\n%s\nand led to\n%s", again, b)
 	}
+	if s.KnowsSchedules() {
+		t.Error("jobs have schedules although no member has said that it knows of any")
+	}
 	if s.BindsTokens() {
 		t.Error("tokens are bound although no member has said that it knows how")
 	}
 	for _, id := range []string{"a", "b"} {
 		s = must(t, s, s.Index+1, UpdateMember{ID: id, Knows: Newest})
+	}
+	if !s.KnowsSchedules() {
+		t.Error("jobs have no schedules although all members know of them")
 	}
 	if !s.BindsTokens() {
 		t.Error("tokens are not bound although all members know how")
