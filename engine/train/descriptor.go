@@ -145,6 +145,26 @@ func (s Strategies) CheckSweep(r *recipe.Recipe) error {
 	return nil
 }
 
+// PartOf returns the part that a strategy has in a schedule by a dealer; nil: it has none, also if
+// the dealer is another strategy's, that has.
+func (s Strategies) PartOf(name string, d deal.Dealer) []byte {
+	if s.Of(name).Describe == nil {
+		return nil
+	}
+	return deal.PartOf(d)
+}
+
+// Follow has a dealer of a strategy follow a part of a schedule.
+func (s Strategies) Follow(name string, d deal.Dealer, part []byte) error {
+	if s.Of(name).Describe != nil {
+		return deal.Follow(d, part)
+	}
+	if len(part) > 0 {
+		return fmt.Errorf("the schedule says more of %s than there is to say", name)
+	}
+	return nil
+}
+
 // Choices returns the names of all, among which users choose.
 func (s Strategies) Choices() (all []string) {
 	for _, d := range s {

@@ -85,7 +85,7 @@ func (t *Trainer) takeUp(ctx context.Context) error {
 		return nil
 	}
 	e, err := t.Agreed(ctx, func() (schedule.Entry, error) {
-		return schedule.Entry{Strategy: t.Sharing.Strategy, Part: deal.PartOf(t.Sharing.Dealer)}, nil
+		return schedule.Entry{Strategy: t.Sharing.Strategy, Part: t.Options.Strategies.PartOf(t.Sharing.Strategy, t.Sharing.Dealer)}, nil
 	})
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (t *Trainer) takeUp(ctx context.Context) error {
 // obey has the dealer deal by an entry.
 func (t *Trainer) obey(e *schedule.Entry) error {
 	s := t.Sharing
-	err := deal.Follow(s.Dealer, e.Part)
+	err := t.Options.Strategies.Follow(s.Strategy, s.Dealer, e.Part)
 	if e.Strategy != s.Strategy {
 		err = fmt.Errorf("it is for {strategy} %s, and the job trains by %s", e.Strategy, s.Strategy)
 	}
@@ -234,12 +234,12 @@ func (t *Trainer) decides(epoch int) bool {
 // with a later epoch.
 func (t *Trainer) retune(ctx context.Context, e *trained.Epoch) error {
 	s := t.Sharing
-	was := deal.PartOf(s.Dealer)
+	was := t.Options.Strategies.PartOf(s.Strategy, s.Dealer)
 	slots := s.Dealer.Tuning().Slots
 	s.Dealer.Note(e.Seconds)
-	if next := deal.PartOf(s.Dealer); t.scheduled() && !bytes.Equal(was, next) {
+	if next := t.Options.Strategies.PartOf(s.Strategy, s.Dealer); t.scheduled() && !bytes.Equal(was, next) {
 		t.Change(e, schedule.Entry{Strategy: s.Strategy, Part: next, Why: fmt.Sprintf("as epochs until %d took", e.Epoch)})
-		if err := deal.Follow(s.Dealer, was); err != nil {
+		if err := t.Options.Strategies.Follow(s.Strategy, s.Dealer, was); err != nil {
 			return err
 		}
 	}

@@ -226,6 +226,25 @@ func TestSchedulesThatCannotBeFollowed(t *testing.T) {
 	}
 }
 
+// A strategy that deals as leap does has no part of its own.
+func TestStrategiesWithoutAPart(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	for part, want := range map[string]string{"": "", `{"slots":0}`: "more of p3 than there is to say"} {
+		r := traintest.Short("sage")
+		r.Sharing = strategy.Given("p3")
+		b := &traintest.Board{Entries: []schedule.Entry{{From: 1, Strategy: "p3", Rate: r.Rate, Part: []byte(part)}}}
+		_, _, err := traintest.NewMesh(2, traintest.Uneven(len(shards), 2)).Run(t.Context(), r, shards, train.Options{Threads: 1, Strategies: strategies.All, Schedule: b}, nil)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("with the part %q: %v", part, err)
+		}
+		own := new(traintest.Board)
+		traintest.NewMesh(2, traintest.Uneven(len(shards), 2)).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: strategies.All, Schedule: own})
+		if len(own.Entries) != 1 || len(own.Entries[0].Part) > 0 {
+			t.Errorf("p3 proposes %+v", own.Entries)
+		}
+	}
+}
+
 // A pipeline is arranged as the schedule says, and what its nodes choose is proposed.
 func TestPipelinesFollowTheSchedule(t *testing.T) {
 	shards := traintest.Communities(t, 1500)

@@ -43,12 +43,12 @@ func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error)
 	}
 	e, err := t.Agreed(ctx, func() (schedule.Entry, error) {
 		to := choice.Chosen()
-		return schedule.Entry{Strategy: to.Name, Part: deal.PartOf(to.Dealer), Why: choice.Why()}, nil
+		return schedule.Entry{Strategy: to.Name, Part: t.Options.Strategies.PartOf(to.Name, to.Dealer), Why: choice.Why()}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := choice.follow(&e); err != nil {
+	if err := choice.follow(&e, t.Options.Strategies); err != nil {
 		return nil, err
 	}
 	to := choice.Chosen()
@@ -56,23 +56,23 @@ func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error)
 		return nil, err
 	}
 	if t.Options.Schedule != nil {
-		err = deal.Follow(to.Dealer, e.Part) // it comes before what a checkpoint says
+		err = t.Options.Strategies.Follow(to.Name, to.Dealer, e.Part) // it comes before what a checkpoint says
 	}
 	return &Chooser{t, choice}, err
 }
 
 // follow sets what an entry of the schedule says.
-func (c *Choice) follow(e *schedule.Entry) error {
+func (c *Choice) follow(e *schedule.Entry, all train.Strategies) error {
 	if err := c.Use(e.Strategy, e.Why); err != nil {
 		return err
 	}
-	return deal.Follow(c.Chosen().Dealer, e.Part)
+	return all.Follow(e.Strategy, c.Chosen().Dealer, e.Part)
 }
 
 // Follow implements train.Chooser.
 func (c *Chooser) Follow(ctx context.Context, e *schedule.Entry) error {
 	t := c.run
-	if err := c.choice.follow(e); err != nil {
+	if err := c.choice.follow(e, t.Options.Strategies); err != nil {
 		return err
 	}
 	t.Sharing.Entry, t.Sharing.Why = *e, e.Why
@@ -152,7 +152,7 @@ func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
 		return err
 	case changed && t.Options.Schedule != nil:
 		to := c.choice.Chosen()
-		t.Change(e, schedule.Entry{Strategy: to.Name, Part: deal.PartOf(to.Dealer), Why: c.choice.Why()})
+		t.Change(e, schedule.Entry{Strategy: to.Name, Part: t.Options.Strategies.PartOf(to.Name, to.Dealer), Why: c.choice.Why()})
 		if err := c.choice.Use(from, why); err != nil {
 			return err
 		}
