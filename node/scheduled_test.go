@@ -51,7 +51,6 @@ func TestJobsHaveTheirScheduleInThePlan(t *testing.T) {
 				t.Errorf("%s: the schedule is %+v, and the first epoch is by %s", k.strategy, e, j.History[0].Strategy)
 			}
 			for _, n := range c.Nodes {
-				n := n
 				c.Wait("all have the schedule", time.Minute, func() bool { return slices.Equal(jobOn(n, j.ID).Schedule, j.Schedule) })
 			}
 		}
