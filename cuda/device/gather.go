@@ -62,7 +62,7 @@ func (d *Device) gather(y tensor.Matrix, parts []tensor.Part, ids address, t ten
 		l.first, l.base, l.stride = append(l.first, parts[i].First), append(l.base, base), append(l.stride, int64(stride))
 	}
 	first, base, strides := lent(d, l.first), lent(d, l.base), lent(d, l.stride)
-	d.launch(gathers[kind(y.Type)][kind(t)], byRows(y.Rows, y.Cols), at(y), stride(y), number(y.Rows), number(y.Cols),
+	d.launch(gathers[kind(y.Type)][kind(t)], grid{blocks(y.Rows, warpsOfBlock*rowsOfGather), blocks(y.Cols, columnsOfWarp), 1}, at(y), stride(y), number(y.Rows), number(y.Cols),
 		first.argument(), base.argument(), strides.argument(), number(len(parts)), ids.argument())
 }
 
@@ -81,7 +81,8 @@ func (d *Device) ScatterAdd(y, x tensor.Matrix, rows []int32) {
 	l := &d.lists
 	l.group(rows, y.Rows)
 	indptr, order := lent(d, l.indptr), lent(d, l.order)
-	d.launchEnding("aggregate_f32", byRows(y.Rows, y.Cols), ending{scale: 1}, at(y), stride(y), number(y.Rows), number(y.Cols),
+	g, each := byLists(y.Rows, y.Cols)
+	d.launchEnding("aggregate_f32", g, ending{scale: 1}, at(y), stride(y), number(y.Rows), number(y.Cols), number(each),
 		indptr.argument(), order.argument(), address(0).argument(), at(x), stride(x), truth(false), truth(true))
 }
 

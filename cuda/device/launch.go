@@ -80,6 +80,26 @@ func byRows(rows, cols int) grid {
 	return grid{blocks(rows, warpsOfBlock), blocks(cols, columnsOfWarp), 1}
 }
 
+// byLists returns the launch of kernels that take each consecutive lists of entries per
+// warp (entries.h), and each. Several lists keep more rows in flight where lists are
+// short, as long as there are enough for all warps of a large GPU. Results do not depend
+// on it.
+func byLists(lists, cols int) (g grid, each int) {
+	each = 1
+	if lists >= manyLists {
+		each = listsOfWarp
+	}
+	return grid{blocks(lists, warpsOfBlock*each), blocks(cols, columnsOfWarp), 1}, each
+}
+
+const (
+	manyLists   = 1 << 14
+	listsOfWarp = 4
+)
+
+// rowsOfGather is the number of rows of a warp that gathers (gather.cu).
+const rowsOfGather = 4
+
 // foldedCols is the length of the rows into which a longer row is cut if columns don't
 // matter. All weights of a model are one row, for which no grid is wide enough.
 const foldedCols = 1 << 16
@@ -126,10 +146,15 @@ func (d *Device) launchOf(name string, g grid, block int, arguments ...driver.Ar
 
 // launchEnding launches a kernel whose last parameters are an epilogue's.
 func (d *Device) launchEnding(name string, g grid, e ending, arguments ...driver.Argument) {
+	d.launchEndingOf(name, g, threads, e, arguments...)
+}
+
+// launchEndingOf is launchEnding with blocks of the given number of threads.
+func (d *Device) launchEndingOf(name string, g grid, block int, e ending, arguments ...driver.Argument) {
 	d.arguments = append(append(d.arguments[:0], arguments...),
 		e.bias.argument(), driver.Int32(int32(e.activation)), driver.Int64(int64(e.key)), e.vertices.argument(),
 		driver.Int32(int32(e.threshold)), driver.Float32(e.scale))
-	d.launch(name, g, d.arguments...)
+	d.launchOf(name, g, block, d.arguments...)
 }
 
 // ending is an epilogue in the form that kernels take (epilogue.h).

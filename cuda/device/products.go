@@ -49,6 +49,14 @@ var products, narrowProducts = [...][3]string{
 	wayBF16: {tensor.NN: "gemm_bf16_nn_narrow", tensor.TN: "gemm_bf16_tn_narrow", tensor.NT: "gemm_bf16_nt_narrow"},
 }
 
+// threadsOf returns the threads of a block.
+func threadsOf(way int) int {
+	if way == wayF32 {
+		return threads
+	}
+	return 128
+}
+
 // tile returns the kernel of a product, and the columns of its tiles: narrow ones where
 // half of the last wide one would be empty.
 func tile(way int, shape tensor.Shape, n int) (kernel string, columns int) {
@@ -98,7 +106,7 @@ func (d *Device) MatMul(c, a, b tensor.Matrix, shape tensor.Shape, add bool, e *
 		partial = d.room(4 * parts * m * n)
 	}
 	end := d.ending(e, m)
-	d.launchEnding(kernel, grid{tiles, 1, parts}, end, at(c), stride(c), at(a), stride(a), at(b), stride(b),
+	d.launchEndingOf(kernel, grid{tiles, 1, parts}, threadsOf(way), end, at(c), stride(c), at(a), stride(a), at(b), stride(b),
 		number(m), number(n), number(k), number(each), partial.argument(), truth(add))
 	if parts > 1 {
 		d.launchEnding("gemm_sum", grid{m, blocks(n, tileColumns), 1}, end, at(c), stride(c), partial.argument(), number(parts), number(m), number(n), truth(add))

@@ -56,7 +56,8 @@ func (d *Device) Aggregate(y tensor.Matrix, g *tensor.CSR, values, x tensor.Matr
 		name = "aggregate_bf16"
 	}
 	c := d.entries(g)
-	d.launchEnding(name, byRows(y.Rows, y.Cols), d.ending(e, y.Rows), at(y), stride(y), number(y.Rows), number(y.Cols),
+	shape, each := byLists(y.Rows, y.Cols)
+	d.launchEnding(name, shape, d.ending(e, y.Rows), at(y), stride(y), number(y.Rows), number(y.Cols), number(each),
 		c.indptr.argument(), c.indices.argument(), weights(g, values, c).argument(), at(x), stride(x), truth(how == tensor.Mean), truth(add))
 }
 
@@ -81,7 +82,8 @@ func (d *Device) AggregateBack(dx tensor.Matrix, g *tensor.CSR, values, dy tenso
 		weights = e.own(g)
 	}
 	c := d.columns(g)
-	d.launch("aggregate_back", byRows(dx.Rows, dx.Cols), at(dx), stride(dx), number(dx.Rows), number(dx.Cols),
+	shape, each := byLists(dx.Rows, dx.Cols)
+	d.launch("aggregate_back", shape, at(dx), stride(dx), number(dx.Rows), number(dx.Cols), number(each),
 		c.indptr.argument(), c.rows.argument(), c.edges.argument(), e.indptr.argument(), weights.argument(), at(dy), stride(dy),
 		truth(how == tensor.Mean), truth(add))
 }

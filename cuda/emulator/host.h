@@ -122,6 +122,7 @@ static inline void copy(void *to, const void *from, int bytes, int size) {
   emulator::fiber->open.push_back(c);
 }
 GK_DEVICE void copy16(void *to, const void *from, int bytes) { copy(to, from, bytes, 16); }
+GK_DEVICE void copy16(void *to, const void *from) { copy(to, from, 16, 16); }
 GK_DEVICE void copy4(void *to, const void *from, int bytes) { copy(to, from, bytes, 4); }
 GK_DEVICE void copyCommit() {
   auto &f = *emulator::fiber;
@@ -142,6 +143,8 @@ GK_DEVICE uint32_t tf32(float f) {
   uint32_t u = asBits(f);
   return f != f ? 0x7fffe000u : (u + 0x1000u) & 0xffffe000u;
 }
+
+GK_DEVICE uint32_t uncut(float f) { return f - f != 0 ? asBits(f) : asBits(f) + 0x1000u; }
 
 // Of a fragment's words, where(lane) is what the lane holds.
 struct Fragments {

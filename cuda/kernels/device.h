@@ -148,10 +148,13 @@ GK_DEVICE unsigned sharedAddress(const void *p) {
   return a;
 }
 // copy16 begins to copy 16 bytes into shared memory, copy4 4; of those, what is not
-// in `bytes` becomes 0. They belong to the group that copyCommit ends, and have
+// in `bytes`, if given, becomes 0. They belong to the group that copyCommit ends, and have
 // landed, for this thread, once copyWait<N> left at most N groups under way.
 GK_DEVICE void copy16(void *to, const void *from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(sharedAddress(to)), "l"(from), "r"(bytes) : "memory");
+}
+GK_DEVICE void copy16(void *to, const void *from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(sharedAddress(to)), "l"(from) : "memory");
 }
 GK_DEVICE void copy4(void *to, const void *from, int bytes) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(sharedAddress(to)), "l"(from), "r"(bytes) : "memory");
@@ -166,6 +169,14 @@ GK_DEVICE void copyWait() {
 GK_DEVICE uint32_t tf32(float f) {
   uint32_t u;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(u) : "f"(f));
+  return u;
+}
+// uncut is f so that what mmaTF32 cuts it to, which ignores the lower 13 bits, is tf32(f).
+// It goes into another register than f: tf32 would not, and what 16 bytes of shared
+// memory were loaded into would be moved for each product.
+GK_DEVICE uint32_t uncut(float f) {
+  uint32_t u;
+  asm("{ .reg .f32 a; .reg .u32 m; abs.f32 a, %1; set.lt.u32.f32 m, a, 0f7F800000; mad.lo.u32 %0, m, -4096, %2; }" : "=r"(u) : "f"(f), "r"(asBits(f)));
   return u;
 }
 // halves rounds two floats to bf16, to even, in one word, the first in its lower half.

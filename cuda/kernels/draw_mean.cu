@@ -23,7 +23,7 @@ GK_DEVICE void drawMean(float *y, int64_t ldy, int cols, const int64_t *targets,
   uint32_t v = vertices[t];
   Row r = rowOf(g, v, fanout);
   float own = g.inverse ? g.inverse[v] : 1.f, scale = scaleOf(r), sum[4] = {};
-  if (r.loop) addRows(sum, c, 1, (int)v, valued ? loopValue(g, own) : 1.f, x, ldx);
+  if (r.loop) addRows<1>(sum, c, 1, (int)v, valued ? loopValue(g, own) : 1.f, x, ldx);
   uint64_t key = childKey(*hop, v);
   for (int first = 0; first < r.drawn; first += 32) {
     int n = r.drawn - first < 32 ? r.drawn - first : 32, mine = 0;
@@ -34,7 +34,7 @@ GK_DEVICE void drawMean(float *y, int64_t ldy, int cols, const int64_t *targets,
       mine = g.indices[r.from + at];
       weight = valued ? valueOf(g, scale, own, r.from + at, (uint32_t)mine) : 1.f;
     }
-    addRows(sum, c, n, mine, weight, x, ldx);
+    addRows<4>(sum, c, n, mine, weight, x, ldx);
   }
   int entries = r.drawn + r.loop;
   float share = mean && entries > 0 ? 1.f / (float)entries : 1.f;
@@ -47,13 +47,13 @@ GK_DEVICE void drawMean(float *y, int64_t ldy, int cols, const int64_t *targets,
 // x is float. With valued, rows count with the values that draw_sources gives them.
 KERNEL(draw_mean_f32, 256, float *y, int64_t ldy, int cols, const int64_t *targets, const uint32_t *vertices, GRAPH, int fanout,
        const uint64_t *hop, const float *x, int64_t ldx, int mean, int valued) {
-  if (wide(y, ldy) && wide(x, ldx)) drawMean<true>(y, ldy, cols, targets, vertices, GRAPH_GIVEN, fanout, hop, x, ldx, mean, valued);
+  if (cols % 4 == 0 && wide(y, ldy) && wide(x, ldx)) drawMean<true>(y, ldy, cols, targets, vertices, GRAPH_GIVEN, fanout, hop, x, ldx, mean, valued);
   else drawMean<false>(y, ldy, cols, targets, vertices, GRAPH_GIVEN, fanout, hop, x, ldx, mean, valued);
 }
 
 // x is bf16.
 KERNEL(draw_mean_bf16, 256, float *y, int64_t ldy, int cols, const int64_t *targets, const uint32_t *vertices, GRAPH, int fanout,
        const uint64_t *hop, const uint16_t *x, int64_t ldx, int mean, int valued) {
-  if (wide(y, ldy) && wide(x, ldx)) drawMean<true>(y, ldy, cols, targets, vertices, GRAPH_GIVEN, fanout, hop, x, ldx, mean, valued);
+  if (cols % 4 == 0 && wide(y, ldy) && wide(x, ldx)) drawMean<true>(y, ldy, cols, targets, vertices, GRAPH_GIVEN, fanout, hop, x, ldx, mean, valued);
   else drawMean<false>(y, ldy, cols, targets, vertices, GRAPH_GIVEN, fanout, hop, x, ldx, mean, valued);
 }

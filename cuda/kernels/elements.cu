@@ -64,7 +64,7 @@ GK_DEVICE void scaleRows(float *y, int64_t ldy, int rows, int cols, const float 
 
 // apply is y = e(x); y may be x.
 KERNEL(apply, 256, float *y, int64_t ldy, const float *x, int64_t ldx, int rows, int cols, EPILOGUE) {
-  if (wide(y, ldy) && wide(x, ldx)) apply<true>(y, ldy, x, ldx, rows, cols, EPILOGUE_GIVEN);
+  if (cols % 4 == 0 && wide(y, ldy) && wide(x, ldx)) apply<true>(y, ldy, x, ldx, rows, cols, EPILOGUE_GIVEN);
   else apply<false>(y, ldy, x, ldx, rows, cols, EPILOGUE_GIVEN);
 }
 
@@ -72,7 +72,7 @@ KERNEL(apply, 256, float *y, int64_t ldy, const float *x, int64_t ldx, int rows,
 // are the same. Types are gk::Type: F32 or BF16.
 KERNEL(combine, 256, void *y, int typeY, int64_t ldy, int rows, int cols, float alpha, const void *a, int typeA, int64_t lda, float beta,
        const void *b, int typeB, int64_t ldb) {
-  if (wideAny(typeY, y, ldy) && wideAny(typeA, a, lda) && (!b || wideAny(typeB, b, ldb)))
+  if (cols % 4 == 0 && wideAny(typeY, y, ldy) && wideAny(typeA, a, lda) && (!b || wideAny(typeB, b, ldb)))
     combine<true>(y, typeY, ldy, rows, cols, alpha, a, typeA, lda, beta, b, typeB, ldb);
   else
     combine<false>(y, typeY, ldy, rows, cols, alpha, a, typeA, lda, beta, b, typeB, ldb);
@@ -80,7 +80,7 @@ KERNEL(combine, 256, void *y, int typeY, int64_t ldy, int rows, int cols, float 
 
 // scale_rows is y[i] = scale[i] * x[i]; y may be x. scale's rows are lds apart.
 KERNEL(scale_rows, 256, float *y, int64_t ldy, int rows, int cols, const float *x, int64_t ldx, const float *scale, int64_t lds) {
-  if (wide(y, ldy) && wide(x, ldx)) scaleRows<true>(y, ldy, rows, cols, x, ldx, scale, lds);
+  if (cols % 4 == 0 && wide(y, ldy) && wide(x, ldx)) scaleRows<true>(y, ldy, rows, cols, x, ldx, scale, lds);
   else scaleRows<false>(y, ldy, rows, cols, x, ldx, scale, lds);
 }
 

@@ -7,34 +7,26 @@ using namespace gk;
 
 namespace {
 
-template <int N>
-struct Halves : Fragments16x8<N> {
-  using F = Fragments16x8<N>;
-  static constexpr int together = 2;
-  // two are the elements at depth k and k+1.
-  template <class P>
-  GK_MEMBER static uint32_t two(const P &p, int row, int k) {
-    return halves(p.at(row, k), p.at(row, k + 1));
-  }
+template <int N, int Broad>
+struct Halves : WarpTile<N, Broad> {
   template <class A, class B>
   GK_MEMBER void multiply(const A &a, const B &b) {
-    int g = (int)(lane() / 4), q = (int)(lane() % 4);
-    uint32_t y[F::broad][2];
-    GK_UNROLL for (int i = 0; i < F::broad; i++)
-      GK_UNROLL for (int j = 0; j < 2; j++) y[i][j] = two(b, F::left() + i * 8 + g, j * 8 + 2 * q);
-    GK_UNROLL for (int i = 0; i < F::high; i++) {
-      uint32_t x[4];
-      GK_UNROLL for (int j = 0; j < 4; j++) x[j] = two(a, F::top() + i * 16 + j % 2 * 8 + g, j / 2 * 8 + 2 * q);
-      GK_UNROLL for (int j = 0; j < F::broad; j++) mmaBF16(this->sum[i][j], x, y[j]);
-    }
+    this->multiplyBy([](float sum[4], const float upper[4], const float lower[4], const float y[4]) {
+      uint32_t x[4] = {halves(upper[0], upper[1]), halves(lower[0], lower[1]), halves(upper[2], upper[3]), halves(lower[2], lower[3])};
+      uint32_t w[2] = {halves(y[0], y[1]), halves(y[2], y[3])};
+      mmaBF16(sum, x, w);
+    }, a, b);
   }
 };
 
+using Wide = Halves<128, 64>;
+using Narrow = Halves<64, 32>;
+
 }  // namespace
 
-GEMM(gemm_bf16_nn, 2, Halves<128>, true, false)
-GEMM(gemm_bf16_nt, 2, Halves<128>, true, true)
-GEMM(gemm_bf16_tn, 2, Halves<128>, false, false)
-GEMM(gemm_bf16_nn_narrow, 3, Halves<64>, true, false)
-GEMM(gemm_bf16_nt_narrow, 3, Halves<64>, true, true)
-GEMM(gemm_bf16_tn_narrow, 3, Halves<64>, false, false)
+GEMM(gemm_bf16_nn, 2, Wide, true, false)
+GEMM(gemm_bf16_nt, 2, Wide, true, true)
+GEMM(gemm_bf16_tn, 2, Wide, false, false)
+GEMM(gemm_bf16_nn_narrow, 3, Narrow, true, false)
+GEMM(gemm_bf16_nt_narrow, 3, Narrow, true, true)
+GEMM(gemm_bf16_tn_narrow, 3, Narrow, false, false)

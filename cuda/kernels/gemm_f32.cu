@@ -6,20 +6,24 @@ using namespace gk;
 
 namespace {
 
-// 16 x 16 threads; one has rows y, y+16, ... and columns 2x, 2x+1, 2x+32, 2x+33.
+// 16 x 16 threads; one has rows y, y+16, ... and the four columns from 4x on.
 struct Floats {
   float sum[8][4] = {};
 
-  static constexpr int tileN = 64, together = 1, rows = 8, pairs = 2;
+  static constexpr int tileN = 64, stages = 3, threads = 256, rows = 8, fours = 1;
   GK_MEMBER static int row(int n) { return (int)thread() / 16 + n * 16; }
-  GK_MEMBER static int column(int p) { return (int)thread() % 16 * 2 + p * 32; }
-  GK_MEMBER float value(int n, int p, int i) const { return sum[n][p * 2 + i]; }
+  GK_MEMBER static int column(int) { return (int)thread() % 16 * 4; }
+  GK_MEMBER static int straightColumn(int) { return column(0); }
+  GK_MEMBER void straight(float v[4], int n, int) const {
+    GK_UNROLL for (int i = 0; i < 4; i++) v[i] = sum[n][i];
+  }
+  GK_MEMBER float value(int n, int, int i) const { return sum[n][i]; }
 
   template <class A, class B>
   GK_MEMBER void multiply(const A &a, const B &b) {
     GK_ROLLED for (int k = 0; k < stepK; k++) {
       float y[4];
-      GK_UNROLL for (int j = 0; j < 4; j++) y[j] = b.at(column(j / 2) + j % 2, k);
+      GK_UNROLL for (int j = 0; j < 4; j++) y[j] = b.at(column(0) + j, k);
       GK_UNROLL for (int i = 0; i < 8; i++) {
         float x = a.at(row(i), k);
         GK_UNROLL for (int j = 0; j < 4; j++) sum[i][j] = fused(x, y[j], sum[i][j]);

@@ -6,34 +6,30 @@ using namespace gk;
 
 namespace {
 
-template <int N>
-struct TF32 : Fragments16x8<N> {
-  using F = Fragments16x8<N>;
-  static constexpr int together = 1;
+template <int N, int Broad>
+struct TF32 : WarpTile<N, Broad> {
   template <class A, class B>
   GK_MEMBER void multiply(const A &a, const B &b) {
-    int g = (int)(lane() / 4), q = (int)(lane() % 4);
-    GK_UNROLL for (int k = 0; k < stepK; k += 8) {
-      uint32_t y[F::broad][2];
-      GK_UNROLL for (int i = 0; i < F::broad; i++)
-        GK_UNROLL for (int j = 0; j < 2; j++) y[i][j] = tf32(b.at(F::left() + i * 8 + g, k + j * 4 + q));
-      GK_UNROLL for (int i = 0; i < F::high; i++) {
-        uint32_t x[4];
-        GK_UNROLL for (int j = 0; j < 4; j++) x[j] = tf32(a.at(F::top() + i * 16 + j % 2 * 8 + g, k + j / 2 * 4 + q));
-        GK_UNROLL for (int j = 0; j < F::broad; j++) mmaTF32(this->sum[i][j], x, y[j]);
+    this->multiplyBy([](float sum[4], const float upper[4], const float lower[4], const float y[4]) {
+      GK_UNROLL for (int k = 0; k < 4; k += 2) {
+        uint32_t x[4] = {uncut(upper[k]), uncut(lower[k]), uncut(upper[k + 1]), uncut(lower[k + 1])}, w[2] = {uncut(y[k]), uncut(y[k + 1])};
+        mmaTF32(sum, x, w);
       }
-    }
+    }, a, b);
   }
 };
 
+using Wide = TF32<128, 64>;
+using Narrow = TF32<64, 32>;
+
 }  // namespace
 
-GEMM(gemm_tf32_nn, 2, TF32<128>, true, false)
-GEMM(gemm_tf32_nt, 2, TF32<128>, true, true)
-GEMM(gemm_tf32_tn, 2, TF32<128>, false, false)
-GEMM(gemm_tf32_nn_narrow, 3, TF32<64>, true, false)
-GEMM(gemm_tf32_nt_narrow, 3, TF32<64>, true, true)
-GEMM(gemm_tf32_tn_narrow, 2, TF32<64>, false, false)
+GEMM(gemm_tf32_nn, 2, Wide, true, false)
+GEMM(gemm_tf32_nt, 2, Wide, true, true)
+GEMM(gemm_tf32_tn, 2, Wide, false, false)
+GEMM(gemm_tf32_nn_narrow, 3, Narrow, true, false)
+GEMM(gemm_tf32_nt_narrow, 3, Narrow, true, true)
+GEMM(gemm_tf32_tn_narrow, 3, Narrow, false, false)
 
 // gemm_sum is c = e(the sum of `parts` partial products, and of c with add). A block has
 // one row and 128 columns of it: the grid is (rows, cols/128), rounded up. Each warp

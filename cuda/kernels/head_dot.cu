@@ -57,6 +57,6 @@ KERNEL(head_dot, 256, float *y, int64_t ldy, const float *x, int64_t ldx, const 
 KERNEL(head_dot_back, 256, float *dx, int64_t ldd, float *partial, const float *dy, int64_t ldy, const float *x, int64_t ldx,
        const float *a, int rows, int cols, int width, int each) {
   SHARED(Sums, sums);
-  if (wide(dx, ldd) && wide(x, ldx) && wide(a, 0)) headDotBack<true>(dx, ldd, partial, sums, dy, ldy, x, ldx, a, rows, cols, width, each);
+  if (cols % 4 == 0 && wide(dx, ldd) && wide(x, ldx) && wide(a, 0)) headDotBack<true>(dx, ldd, partial, sums, dy, ldy, x, ldx, a, rows, cols, width, each);
   else headDotBack<false>(dx, ldd, partial, sums, dy, ldy, x, ldx, a, rows, cols, width, each);
 }

@@ -38,7 +38,8 @@ KERNEL(check_copy, 32, float *out, const float *from, int there) {
   using Floats = float[160];
   SHARED(Floats, floats);
   int left = there - 4 * (int)lane();
-  copy16(floats + 4 * lane(), left > 0 ? from + 4 * lane() : from, left >= 4 ? 16 : left > 0 ? 4 * left : 0);
+  if (left >= 4) copy16(floats + 4 * lane(), from + 4 * lane());
+  else copy16(floats + 4 * lane(), left > 0 ? from + 4 * lane() : from, left > 0 ? 4 * left : 0);
   copyCommit();
   copy4(floats + 128 + lane(), from + 128 + lane(), lane() == 31 ? 0 : 4);
   copyCommit();
@@ -94,7 +95,7 @@ KERNEL(check_numbers, 256, float *out, const float *x, int n) {
   out[2 * n + i] = exponentialLess1(-positive);
   out[3 * n + i] = root(positive);
   out[4 * n + i] = rsqrtApprox(positive);
-  out[5 * n + i] = asFloat(tf32(v));
+  out[5 * n + i] = asFloat((uncut(v) & 0xffffe000u) == tf32(v) ? tf32(v) : 0x7fc00000u);
   out[6 * n + i] = widen(narrow(v));
   out[7 * n + i] = fused(v, v, -1.f);
 }

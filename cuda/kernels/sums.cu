@@ -80,7 +80,7 @@ GK_DEVICE void applyBack(float *dx, int64_t ldx, float *partial, Sums &sums, con
 // column_sums has no result but partial.
 KERNEL(column_sums, 256, float *partial, const float *x, int64_t ldx, int rows, int cols, int each) {
   SHARED(Sums, sums);
-  if (wide(x, ldx)) columnSums<true>(partial, sums, x, ldx, rows, cols, each);
+  if (cols % 4 == 0 && wide(x, ldx)) columnSums<true>(partial, sums, x, ldx, rows, cols, each);
   else columnSums<false>(partial, sums, x, ldx, rows, cols, each);
 }
 
@@ -90,7 +90,7 @@ KERNEL(column_sums, 256, float *partial, const float *x, int64_t ldx, int rows, 
 KERNEL(apply_back, 256, float *dx, int64_t ldx, float *partial, const float *dy, int64_t ldy, const float *y, int64_t lds, int rows,
        int cols, int each, EPILOGUE) {
   SHARED(Sums, sums);
-  if (wide(dx, ldx) && wide(dy, ldy) && wide(y, lds))
+  if (cols % 4 == 0 && wide(dx, ldx) && wide(dy, ldy) && wide(y, lds))
     applyBack<true>(dx, ldx, partial, sums, dy, ldy, y, lds, rows, cols, each, EPILOGUE_GIVEN);
   else
     applyBack<false>(dx, ldx, partial, sums, dy, ldy, y, lds, rows, cols, each, EPILOGUE_GIVEN);

@@ -50,6 +50,7 @@ void products(const std::string &way, bool narrow, double tolerance) {
     product(way, shape, 20, 30, 203, 3, kind++, true, narrow, tolerance);
     product(way, shape, 9, 134, 301, 6, kind++, true, narrow, tolerance);
     product(way, shape, 70, 100, 70, 1, kind++, true, narrow, tolerance);
+    product(way, shape, 36, n, 40, 1, 0, true, narrow, tolerance);
     product(way, shape, 3, 5, 2000, 50, kind++, true, narrow, tolerance);  // more parts than warps
   }
 }

@@ -7,7 +7,7 @@ namespace {
 
 template <class To, class From>
 void gathers(const char *kernel) {
-  for (int cols : {3, 128, 131})
+  for (int cols : {3, 100, 128, 131})
     for (bool wide : {true, false}) {
       Matrix<From> a(5, cols, wide), b(1, cols, wide), c(40, cols, !wide);
       a.fill(any), b.fill(any), c.fill(any);

@@ -121,7 +121,7 @@ func (c *copies) gather() error {
 	if err := c.on.SendNow(table, p); err != nil {
 		return err
 	}
-	shape := driver.Shape{Grid: [3]int{(m.inputs + 7) / 8, (cols + 127) / 128, 1}, Block: [3]int{256, 1, 1}, Stream: c.stream}
+	shape := driver.Shape{Grid: [3]int{(m.inputs + 31) / 32, (cols + 127) / 128, 1}, Block: [3]int{256, 1, 1}, Stream: c.stream}
 	ms, err := c.median(func() error {
 		return c.on.Launch(k, shape, y.Argument(), driver.Int64(int64(cols)), driver.Int32(int32(m.inputs)), driver.Int32(int32(cols)),
 			table.Slice(16, 20).Argument(), table.Slice(0, 8).Argument(), table.Slice(8, 16).Argument(), driver.Int32(1), table.Slice(ids, table.Len()).Argument())
