@@ -45,14 +45,14 @@ GK_DEVICE void drawMean(float *y, int64_t ldy, int cols, const int64_t *targets,
 }  // namespace
 
 // x is float. With valued, rows count with the values that draw_sources gives them.
-KERNEL(draw_mean_f32, 256, float *y, int64_t ldy, int cols, const int64_t *targets, const uint32_t *vertices, GRAPH, int fanout,
+KERNEL_BESIDE(draw_mean_f32, 256, 4, float *y, int64_t ldy, int cols, const int64_t *targets, const uint32_t *vertices, GRAPH, int fanout,
        const uint64_t *hop, const float *x, int64_t ldx, int mean, int valued) {
   if (cols % 4 == 0 && wide(y, ldy) && wide(x, ldx)) drawMean<true>(y, ldy, cols, targets, vertices, GRAPH_GIVEN, fanout, hop, x, ldx, mean, valued);
   else drawMean<false>(y, ldy, cols, targets, vertices, GRAPH_GIVEN, fanout, hop, x, ldx, mean, valued);
 }
 
 // x is bf16.
-KERNEL(draw_mean_bf16, 256, float *y, int64_t ldy, int cols, const int64_t *targets, const uint32_t *vertices, GRAPH, int fanout,
+KERNEL_BESIDE(draw_mean_bf16, 256, 4, float *y, int64_t ldy, int cols, const int64_t *targets, const uint32_t *vertices, GRAPH, int fanout,
        const uint64_t *hop, const uint16_t *x, int64_t ldx, int mean, int valued) {
   if (cols % 4 == 0 && wide(y, ldy) && wide(x, ldx)) drawMean<true>(y, ldy, cols, targets, vertices, GRAPH_GIVEN, fanout, hop, x, ldx, mean, valued);
   else drawMean<false>(y, ldy, cols, targets, vertices, GRAPH_GIVEN, fanout, hop, x, ldx, mean, valued);
