@@ -13,7 +13,7 @@
 //	./gpu -only contract,cora  some steps, and those that they depend on
 //	./gpu -tiny                with minimal sizes, for the emulated driver
 //
-// docs/results/gpu.md is the table of an H100. `make gpu-check` runs everything with the
+// docs/results/gpu.md is the table of an H200. `make gpu-check` runs everything with the
 // emulated driver, whose times mean nothing.
 package main
 
