@@ -37,7 +37,7 @@ func Apply(s *State, index uint64, data []byte) (*State, error) {
 	case err != nil:
 		return &same, err
 	}
-	if k := c.kind(); k > Silent {
+	if k := since(c); k > Silent {
 		same.Needs = max(same.Needs, k) // even if it is refused, since it lies in the log
 	}
 	if _, founds := c.(Genesis); !founds && s.MeshID == "" {

@@ -22,12 +22,13 @@ const Silent = KindRetireAuthority
 // May returns ErrNotAllKnow if a member does not know a command, which it would have to stop at. The
 // leader proposes no such command.
 func (s *State) May(c Command) error {
-	if c.kind() <= s.Needed() {
+	since := since(c)
+	if since <= s.Needed() {
 		return nil // a node that does not know it has stopped before
 	}
 	var behind *Member
 	for _, m := range s.Members {
-		if cmp.Or(m.Knows, KindAdmit-1) < c.kind() && (behind == nil || m.Name < behind.Name) {
+		if cmp.Or(m.Knows, KindAdmit-1) < since && (behind == nil || m.Name < behind.Name) {
 			behind = &m
 		}
 	}
@@ -35,6 +36,15 @@ func (s *State) May(c Command) error {
 		return nil
 	}
 	return fmt.Errorf("node %s (hopmesh %s): %w", behind.Name, cmp.Or(behind.Version, "of an unknown version"), ErrNotAllKnow)
+}
+
+// since returns the first command that only versions know which know all of c. That is c itself, or
+// a later one if c has a field that came with it.
+func since(c Command) Kind {
+	if d, is := c.(DefineDataset); is && d.About.Targets != "" {
+		return KindScheduleJob
+	}
+	return c.kind()
 }
 
 // Needed returns the newest command that a node must know to follow the plan: one that lies in its

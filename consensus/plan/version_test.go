@@ -38,6 +38,18 @@ func TestCommandsWaitForAllMembers(t *testing.T) {
 	if !errors.Is(err, ErrNoJob) || s.Needed() != KindSetComputing {
 		t.Errorf("%v, and %d is needed", err, s.Needed())
 	}
+	// So does a field that came with a later command.
+	wide := DefineDataset{ID: "d1", About: About{Targets: "numbers"}}
+	if err := s.May(DefineDataset{ID: "d1"}); err != nil {
+		t.Errorf("a command without the field: %v", err)
+	}
+	s = must(t, s, s.Index+1, UpdateMember{ID: "b", Knows: KindScheduleJob - 1})
+	if err := s.May(wide); !errors.Is(err, ErrNotAllKnow) {
+		t.Errorf("a field that a member does not know: %v", err)
+	}
+	if s, _ = tried(t, s, s.Index+1, wide); s.Needed() != KindScheduleJob {
+		t.Errorf("%d is needed", s.Needed())
+	}
 	add("d", "delta", 0)
 	if err := s.May(SetComputing{}); err != nil {
 		t.Errorf("a command that lies in the log: %v", err)

@@ -255,6 +255,10 @@ func (u *undertaking) publish(ctx context.Context, m *graph.Manifest, classes []
 	c := defined(u.id, m)
 	c.About.ClassNames = classes
 	c.Makers, c.MadeBy = w.Nodes, w.Owners
+	// A leader of a version before would drop what it does not know.
+	if err := u.of.plan.State().May(c); err != nil {
+		return plan.Dataset{}, api.Conflict("%v", err)
+	}
 	if err := lead.Commit(ctx, u.of.orders.define, c); err != nil {
 		return plan.Dataset{}, err
 	}
