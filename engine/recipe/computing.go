@@ -7,6 +7,6 @@ package recipe
 var Computing = 2
 
 // Continues is the least number of which this program goes on with jobs once no node computes by it
-// any more: their recipes mean the same to it, and it reads their checkpoints. It is raised with
-// Computing unless only bits change.
+// any more: their recipes mean the same to it, and it reads their checkpoints. It is raised to
+// Computing when one of these no longer holds.
 const Continues = 1
