@@ -74,8 +74,8 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 	strategies.Flags().IntVar(&config.Nodes, "nodes", 4, "how many nodes train a job, `N` from 2 to 16; targets are for 4")
 	strategies.Flags().StringSliceVar(&config.Only, "only", nil, "measure only these parts, `PART,PART` from "+strings.Join(parts, ", "))
 	usage.CompleteFlag(strategies, "only", parts)
-	strategies.Flags().StringVar(&config.Plot, "plot", "", "plot the ablation of leap into a `FILE`, .svg or .png")
-	strategies.Flags().StringVar(&config.PlotPipe, "plot-pipe", "", "plot the epoch times of pipe and graph into a `FILE`, .svg or .png")
+	strategies.Flags().StringVar(&config.Plot, "plot", "", "plot the ablation of leap into an SVG `FILE`")
+	strategies.Flags().StringVar(&config.PlotPipe, "plot-pipe", "", "plot the epoch times of pipe and graph into an SVG `FILE`")
 	return usage.Group(cobra.Command{
 		Use:     "bench",
 		Short:   "Measure this machine, each figure beside its upper bound",

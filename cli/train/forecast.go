@@ -101,7 +101,7 @@ func forecast(strategies []string, draw Draw) *cobra.Command {
 	f.DurationVar(&trip, "round-trip", 0, "time of the smallest question between two nodes, a `DURATION` such as 200us (default: as this machine asks itself)")
 	f.StringVar(&memory, "memory", "", "memory of a node, a `SIZE` such as 64GiB (default: no bound)")
 	f.IntVar(&replicas, "replicas", 0, "`COPIES` of each shard beside the owner's (default: the dataset's)")
-	f.StringVar(&plot, "plot", "", "draw the forecast into a `FILE`, an SVG or a PNG")
+	f.StringVar(&plot, "plot", "", "draw the forecast into an SVG `FILE`")
 	f.StringVar(&out, "out", "", "also write the forecast as a Markdown page into a `FILE`")
 	d.Add(cmd)
 	return cmd

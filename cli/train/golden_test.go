@@ -37,7 +37,7 @@ func checkPlot(file string) error {
 	if file == "" {
 		return nil
 	}
-	return errors.New("pictures end in .svg or .png")
+	return errors.New("pictures end in .svg")
 }
 
 func someOptions() []train.Option {

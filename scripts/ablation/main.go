@@ -34,7 +34,7 @@ type task struct {
 func main() {
 	var t task
 	t.Flags("scripts/ablation/runs.jsonl")
-	flag.StringVar(&t.plot, "plot", "", "draw the means into a file, SVG or PNG by its name")
+	flag.StringVar(&t.plot, "plot", "", "draw the means into an SVG file")
 	quick := flag.Bool("quick", false, "one model on Cora only, two seeds of 20 epochs, in a minute or so; nothing is kept")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

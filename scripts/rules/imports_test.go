@@ -23,7 +23,6 @@ const (
 	quic       = "github.com/quic-go/quic-go"
 	cobra      = "github.com/spf13/cobra"
 	cu         = "gorgonia.org/cu"
-	gonumPlot  = "gonum.org/v1/plot"
 )
 
 // record is the one package of the engine that others may import, whatever is banned.
@@ -210,7 +209,6 @@ func TestPlanIsPure(t *testing.T) {
 // package that a build tag leaves out, so files are asked, whatever their tags.
 var homes = []struct{ path, home, why string }{
 	{cu, "cuda/driver", "only the driver knows it, and shows none of its types"},
-	{gonumPlot, "node/bench/plot", "all pictures are drawn in one place"},
 }
 
 // strays returns a sentence for each file that imports a package outside its home.
@@ -237,8 +235,6 @@ func TestPackagesAreImportedAtHome(t *testing.T) {
 		"cuda/driver/a.go":       "import \"gorgonia.org/cu\"",
 		"cuda/driver/facts/a.go": "import c \"gorgonia.org/cu/blas\"",
 		"cuda/a.go":              "import \"gorgonia.org/cute\"",
-		"node/bench/plot/a.go":   "import \"gonum.org/v1/plot/vg\"",
-		"node/bench/a.go":        "import \"gonum.org/v1/plot\"",
 	} {
 		f, err := parse(path, []byte("//go:build cuda\n\npackage a\n"+text))
 		if err != nil {
@@ -247,7 +243,7 @@ func TestPackagesAreImportedAtHome(t *testing.T) {
 		got = append(got, strays([]file{f})...)
 	}
 	slices.Sort(got)
-	if len(got) != 2 || !strings.HasPrefix(got[0], "cuda/driver/facts/a.go imports") || !strings.HasPrefix(got[1], "node/bench/a.go imports") {
+	if len(got) != 1 || !strings.HasPrefix(got[0], "cuda/driver/facts/a.go imports") {
 		t.Errorf("got %v", got)
 	}
 }
