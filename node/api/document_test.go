@@ -2,11 +2,14 @@ package api
 
 import (
 	"bytes"
+	"compress/gzip"
 	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"reflect"
 	"slices"
@@ -17,7 +20,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/api/openapi"
 )
 
-var update = flag.Bool("update", false, "write openapi.json from the routes")
+var update = flag.Bool("update", false, "write openapi.json and openapi.json.gz from the routes")
 
 // access describes who may use a route, and names the scopes of tokens with which it may be used
 // over TLS.
@@ -82,27 +85,98 @@ func documented(t *testing.T) []byte {
 	return b
 }
 
-// The document that daemons serve is the one that the routes and their types make.
+// The document that daemons serve is the one that the routes and their types make. How gzip packs
+// it may change with Go, so what is packed is compared, and written only if it changes.
 func TestDocumentIsThatOfTheRoutes(t *testing.T) {
 	want := documented(t)
 	if *update {
 		if err := os.WriteFile("openapi.json", want, 0o644); err != nil {
 			t.Fatal(err)
 		}
+		if packed, err := unpackDocument(); err == nil && bytes.Equal(packed, want) {
+			return
+		}
+		if err := os.WriteFile("openapi.json.gz", pack(t, want), 0o644); err != nil {
+			t.Fatal(err)
+		}
 		return
 	}
-	if !bytes.Equal(document, want) {
-		t.Error("openapi.json is not what the routes say: run go test ./node/api -run TestDocument -update, and look at the difference")
+	const again = "is not what the routes say: run go test ./node/api -run TestDocument -update, and look at the difference"
+	if plain, err := os.ReadFile("openapi.json"); err != nil || !bytes.Equal(plain, want) {
+		t.Errorf("openapi.json %s (%v)", again, err)
 	}
-	w := get(Handler(&fake{}, metrics()), "/openapi.json")
-	if w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), document) || w.Header().Get("Content-Type") != mediaJSON {
-		t.Errorf("served: %d of %s, %d bytes", w.Code, w.Header().Get("Content-Type"), w.Body.Len())
+	if packed, err := unpackDocument(); err != nil || !bytes.Equal(packed, want) {
+		t.Errorf("openapi.json.gz %s (%v)", again, err)
+	}
+	// No name, no date: the same text gives the same bytes.
+	if len(document) < 10 || document[3] != 0 || !bytes.Equal(document[4:8], make([]byte, 4)) {
+		t.Errorf("openapi.json.gz begins with % x", document[:min(10, len(document))])
+	}
+}
+
+// pack returns a text as gzip, without a name and a date.
+func pack(t *testing.T, text []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestClientsGetTheDocumentAsTheyTakeIt(t *testing.T) {
+	want, err := os.ReadFile("openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for accepts, packed := range map[string]bool{
+		"": false, "identity": false, "br": false, "gzip;q=0": false, "gzip; q=0.000": false, "gzip;q=x": false, "gzipped": false, "br, gzip;q=": false,
+		"gzip": true, "GZIP": true, "br, gzip": true, "deflate, gzip;q=1.0, *;q=0.5": true, "gzip;q=0.1": true, "br ; q=1 , gzip ; q=0.5": true,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/openapi.json", nil)
+		r.Host = "127.0.0.1:7947"
+		if accepts != "" {
+			r.Header.Set("Accept-Encoding", accepts)
+		}
+		w := httptest.NewRecorder()
+		Handler(&fake{}, metrics()).ServeHTTP(w, r)
+		h := w.Header()
+		if w.Code != http.StatusOK || h.Get("Content-Type") != mediaJSON || h.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%q: status %d, header %v", accepts, w.Code, h)
+		}
+		if got := h.Get("Content-Encoding"); (got == "gzip") != packed {
+			t.Errorf("%q: the encoding is %q", accepts, got)
+		}
+		body := w.Body.Bytes()
+		if packed {
+			in, err := gzip.NewReader(w.Body)
+			if err != nil {
+				t.Fatalf("%q: %v", accepts, err)
+			}
+			if body, err = io.ReadAll(in); err != nil {
+				t.Fatalf("%q: %v", accepts, err)
+			}
+		}
+		if !bytes.Equal(body, want) {
+			t.Errorf("%q: %d bytes, want the %d of openapi.json", accepts, len(body), len(want))
+		}
+	}
+	two := []string{"br", "gzip"}
+	if !acceptsGzip(two) || acceptsGzip(nil) {
+		t.Errorf("%q accepts gzip: %v; nothing accepts it: %v", two, acceptsGzip(two), acceptsGzip(nil))
 	}
 }
 
 // Each route is described, and nothing is served past the table of routes.
 func TestEveryHandlerIsARoute(t *testing.T) {
-	c, err := openapi.NewChecker(document)
+	c, err := checker()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +239,13 @@ func TestRoutesSayWhatTheLockDoes(t *testing.T) {
 	}
 }
 
-var checker = sync.OnceValues(func() (*openapi.Checker, error) { return openapi.NewChecker(document) })
+var checker = sync.OnceValues(func() (*openapi.Checker, error) {
+	plain, err := unpackDocument()
+	if err != nil {
+		return nil, err
+	}
+	return openapi.NewChecker(plain)
+})
 
 // checked is the handler of a backend, and checks each of its answers against the document.
 func checked(t testing.TB, f *fake) http.Handler {
