@@ -46,6 +46,14 @@ help: ## print this
 build: ## bin/hopmesh, one static binary
 	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hopmesh ./cli/hopmesh
 
+# The largest that bin/hopmesh may be, in bytes.
+SIZE_LIMIT := 64000000
+
+.PHONY: size-check
+size-check: build
+	@size=$$(wc -c <bin/hopmesh) && [ $$size -le $(SIZE_LIMIT) ] || \
+		{ echo "bin/hopmesh has $$size bytes, more than the $(SIZE_LIMIT) that it may have: leave out what makes it larger"; exit 1; }
+
 # The driver's library is opened when it runs, so this needs gcc and nothing of
 # NVIDIA's, and one binary serves machines with a GPU and without.
 CUDA_ENV := CGO_ENABLED=1 CGO_CFLAGS="-O2 -I$(CURDIR)/cuda/driver/include"
@@ -349,7 +357,7 @@ $(PEERS): scripts/peers/requirements.txt
 	touch $@
 
 .PHONY: preflight
-preflight: fmt-check vet tidy-check gen-check lint test test-long race-affordable test-cuda ## what must pass before a push
+preflight: fmt-check vet tidy-check gen-check lint size-check test test-long race-affordable test-cuda ## what must pass before a push
 	$(MAKE) fuzz FUZZTIME=2s
 
 .PHONY: fmt-check vet tidy-check gen-check race-affordable
