@@ -139,3 +139,23 @@ func TestAGoodbyeCountsForAWhile(t *testing.T) {
 		}
 	})
 }
+
+// A node that was taken for dead, and lives, does not take the others for dead.
+func TestWhoIsTakenForDeadHearsNoGoodbye(t *testing.T) {
+	virtual(t, 2, func(t *testing.T, g *ground) {
+		a, b := g.meshes[0], g.meshes[1]
+		meet(t, a, b)
+		meet(t, b, a)
+		for _, l := range (paths{a}).links() {
+			l.Close()
+		}
+		g.wait("it has heard that the connections ended", func() bool { return len(b.pool.links()) == 0 })
+		<-time.After(time.Second)
+		b.members.mu.RLock()
+		heeded := b.members.heeded[a.ID()]
+		b.members.mu.RUnlock()
+		if !heeded.IsZero() || statusAt(b, a.ID()) != Alive {
+			t.Errorf("it takes the other for %s, by a word of %s", statusAt(b, a.ID()), heeded)
+		}
+	})
+}

@@ -86,7 +86,7 @@ func (p paths) links() (list []gone.Link) {
 			Key: l, Peer: l.peer, Addr: addrPort(l.conn.RemoteAddr()), Done: l.conn.Context().Done(), Ended: func() { p.mesh.pool.parts(l) },
 			Counts: func() (sent, received uint64) { s := l.conn.ConnectionStats(); return s.PacketsSent, s.PacketsReceived },
 			Ask:    func(ctx context.Context) <-chan struct{} { return p.probe(ctx, l) },
-			Close:  func() { _ = l.conn.CloseWithError(quic.ApplicationErrorCode(CodeGoodbye), "its process has ended") },
+			Close:  func() { _ = l.conn.CloseWithError(quic.ApplicationErrorCode(CodeShutdown), "its process has ended") },
 		})
 	}
 	return list
