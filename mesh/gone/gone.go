@@ -1,7 +1,9 @@
 // Package gone finds out that a node's process has ended without a word, as by kill -9, sooner than
 // gossip can. It takes two witnesses: the node answers nothing on its connections, and its machine
 // refuses packets to its port. While a process lives, its port refuses nothing, however busy or stopped
-// the process is. A machine that has lost its power refuses nothing either: gossip finds that out.
+// the process is. Routers and firewalls may refuse what they let nobody send: where they did while the
+// node was heard, refusals say nothing. A machine that has lost its power refuses nothing: gossip finds
+// that out.
 package gone
 
 import (
@@ -24,6 +26,8 @@ const (
 	doubt = 750 * time.Millisecond
 	// wait is how long a refusal may take.
 	wait = 200 * time.Millisecond
+	// firsts is how many ports of nodes that are well are tried per look.
+	firsts = 4
 )
 
 // Link is a connection to a node.
@@ -39,13 +43,13 @@ type Link struct {
 	// Done is closed when the connection has ended.
 	Done <-chan struct{}
 	// Close ends the connection, so that nobody waits for it any more. Ended is called once those to the
-	// node at this address are closed, since its process has ended.
+	// process at this address are closed, since it has ended. Another may have taken its place by then.
 	Close, Ended func()
 }
 
 // Watch looks at connections until ctx ends. conn is the socket that they use.
 func Watch(ctx context.Context, conn net.PacketConn, links func() []Link) {
-	w := watcher{refuses: knocker(conn), links: links, seen: map[any]*packets{}, trying: map[string]bool{}}
+	w := watcher{refuses: knocker(conn), links: links, seen: map[any]*packets{}, trying: map[string]bool{}, ports: map[netip.AddrPort]*port{}}
 	if w.refuses == nil {
 		return
 	}
@@ -71,27 +75,85 @@ type watcher struct {
 
 	mu     sync.Mutex
 	trying map[string]bool // nodes whose ports are being tried
+	ports  map[netip.AddrPort]*port
+}
+
+// port is what is known of an address.
+type port struct {
+	tried bool
+	// key is the connection for which it last refused a packet, and received what had come on it then.
+	key      any
+	received uint64
+	// lies means that it refuses packets while its node lives, as one behind a router or a firewall may.
+	lies bool
 }
 
 func (w *watcher) look(ctx context.Context) {
-	before := w.seen
+	before, links, left := w.seen, w.links(), firsts
 	w.seen = map[any]*packets{}
-	for _, l := range w.links() {
+	w.know(links)
+	for _, l := range links {
 		sent, received := l.Counts()
 		p := before[l.Key]
 		if p == nil {
 			p = &packets{sent: sent, received: received}
 		}
 		w.seen[l.Key] = p
+		if received != p.received && left > 0 && w.untried(l) && w.begin(l.Peer) {
+			left--
+			w.tries.Go(func() {
+				defer w.end(l.Peer)
+				w.refused(ctx, l)
+			})
+		}
 		if p.unanswered(sent, received, time.Now()) && w.begin(l.Peer) {
 			w.tries.Go(func() {
 				defer w.end(l.Peer)
-				if w.hasEnded(ctx, l) {
-					w.bury(l)
-				}
+				w.try(ctx, l)
 			})
 		}
 	}
+}
+
+// know forgets the addresses without connections, and notes which refuse packets while their nodes live.
+func (w *watcher) know(links []Link) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.ports
+	w.ports = map[netip.AddrPort]*port{}
+	for _, l := range links {
+		p := before[l.Addr]
+		if p == nil {
+			p = new(port)
+		}
+		w.ports[l.Addr], before[l.Addr] = p, p
+		if _, received := l.Counts(); l.Key == p.key && received > p.received {
+			p.lies = true
+		}
+	}
+}
+
+func (w *watcher) untried(l Link) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.ports[l.Addr].tried
+}
+
+// refused reports whether the port of a node refuses a packet, and has never done so while it lived.
+func (w *watcher) refused(ctx context.Context, l Link) bool {
+	refuses := w.refuses(ctx, l.Addr)
+	_, received := l.Counts()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.ports[l.Addr]
+	if p == nil {
+		return false // all connections to it have ended meanwhile
+	}
+	p.tried = true
+	if refuses {
+		p.key, p.received = l.Key, received
+	}
+	return refuses && !p.lies
 }
 
 // begin reports whether no port of a node is being tried yet. end must follow.
@@ -111,12 +173,46 @@ func (w *watcher) end(peer string) {
 	delete(w.trying, peer)
 }
 
-// hasEnded reports whether the process at the other end of a connection has ended.
-func (w *watcher) hasEnded(ctx context.Context, l Link) bool {
-	_, before := l.Counts()
-	if !w.refuses(ctx, l.Addr) {
-		return false
+// try ends all connections to the process at the other end of one, if that has ended.
+func (w *watcher) try(ctx context.Context, l Link) {
+	before := w.to(l)
+	if !w.refused(ctx, l) || !silent(ctx, l) {
+		return
 	}
+	now := w.to(l)
+	for key, other := range now {
+		if first, old := before[key]; old && other.received != first.received {
+			return // it lives, whatever became of this connection
+		}
+	}
+	for key, other := range now {
+		if _, old := before[key]; old { // else it is one to a process that has taken the place
+			other.Close()
+		}
+	}
+	l.Ended()
+}
+
+// heard is a connection, and what was received on it.
+type heard struct {
+	Link
+	received uint64
+}
+
+// to returns the connections to the address of one.
+func (w *watcher) to(l Link) map[any]heard {
+	list := map[any]heard{}
+	for _, other := range w.links() {
+		if other.Peer == l.Peer && other.Addr == l.Addr {
+			_, received := other.Counts()
+			list[other.Key] = heard{other, received}
+		}
+	}
+	return list
+}
+
+// silent reports whether a node leaves a question unanswered on a connection that goes on.
+func silent(ctx context.Context, l Link) bool {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timer := time.NewTimer(doubt)
@@ -129,19 +225,8 @@ func (w *watcher) hasEnded(ctx context.Context, l Link) bool {
 	case <-ctx.Done():
 		return false
 	case <-timer.C:
+		return true
 	}
-	_, received := l.Counts()
-	return received == before
-}
-
-// bury ends all connections to a process that has ended.
-func (w *watcher) bury(l Link) {
-	for _, other := range w.links() {
-		if other.Peer == l.Peer && other.Addr == l.Addr {
-			other.Close()
-		}
-	}
-	l.Ended()
 }
 
 // packets is what a connection has counted.

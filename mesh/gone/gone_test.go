@@ -72,7 +72,7 @@ func TestWhoHasEnded(t *testing.T) {
 	}{
 		{name: "a process that was killed", node: &far{deaf: true, refuses: true}, dead: true, mustKnock: true},
 		{name: "one that is stopped or very busy", node: &far{deaf: true}, mustKnock: true},
-		{name: "one that is well", node: &far{refuses: true}},
+		{name: "one that is well", node: &far{refuses: true}, mustKnock: true},
 		{name: "one that answers though its port refuses", node: &far{deaf: true, refuses: true, answers: true}, mustKnock: true},
 		{name: "one that is heard meanwhile", node: &far{deaf: true, refuses: true}, mustKnock: true, during: func(f *far) { f.received++ }},
 		{name: "one whose connection ends meanwhile", node: &far{deaf: true, refuses: true}, mustKnock: true, during: func(f *far) { close(f.done) }},
@@ -167,4 +167,99 @@ func TestKnock(t *testing.T) {
 	if knocker(struct{ net.PacketConn }{c}) != nil {
 		t.Error("a socket that is none of the kernel's knows what is refused")
 	}
+}
+
+// The port of a node behind a router or a firewall may refuse packets while the node lives: then it
+// says nothing when it does so later.
+func TestAPortThatRefusesWhileItsNodeLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, said := &far{refuses: true}, []string(nil)
+		link := Link{
+			Key: f, Peer: "p", Counts: f.counts, Ask: f.ask,
+			Close: func() { said = append(said, "close") }, Ended: func() { said = append(said, "ended") },
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			Watch(ctx, f, func() []Link { return []Link{link} })
+		}()
+		f.send(time.Minute)
+		f.mu.Lock()
+		f.deaf = true // it is stopped for a while
+		tries := f.knocks
+		f.mu.Unlock()
+		f.send(3 * time.Second)
+		cancel()
+		<-watched
+		if len(said) > 0 || tries != 1 {
+			t.Errorf("it did %q; while the node was well, its port was tried %d times", said, tries)
+		}
+	})
+}
+
+// What has come about with a process that takes the place of another goes on.
+func TestAProcessThatTakesThePlaceOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{deaf: true, refuses: true}
+		var mu sync.Mutex
+		var said []string
+		link := func(key any, name string, counts func() (uint64, uint64)) Link {
+			say := func(what string) {
+				mu.Lock()
+				defer mu.Unlock()
+				said = append(said, what+" "+name)
+			}
+			return Link{Key: key, Peer: "p", Counts: counts, Ask: f.ask, Close: func() { say("close") }, Ended: func() { say("ended") }}
+		}
+		begin := time.Now()
+		links := func() []Link {
+			list := []Link{link(1, "old", f.counts)}
+			if time.Since(begin) > time.Second {
+				list = append(list, link(2, "young", idle))
+			}
+			return list
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			Watch(ctx, f, links)
+		}()
+		f.send(1700 * time.Millisecond)
+		cancel()
+		<-watched
+		if want := []string{"close old", "ended old"}; !slices.Equal(said, want) {
+			t.Errorf("it did %q, not %q", said, want)
+		}
+	})
+}
+
+// A node that is heard on any of its connections lives.
+func TestANodeThatIsHeardElsewhereLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, other := &far{deaf: true, refuses: true}, &far{}
+		var closed int
+		links := []Link{
+			{Key: 1, Peer: "p", Counts: f.counts, Ask: f.ask, Close: func() { closed++ }, Ended: func() { closed++ }},
+			{Key: 2, Peer: "p", Counts: other.counts, Ask: other.ask, Close: func() { closed++ }, Ended: func() { closed++ }},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		watched, sent := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(watched)
+			Watch(ctx, f, func() []Link { return links })
+		}()
+		go func() {
+			defer close(sent)
+			other.send(2 * time.Second)
+		}()
+		f.send(2 * time.Second)
+		<-sent
+		cancel()
+		<-watched
+		if closed > 0 || f.knocks == 0 {
+			t.Errorf("%d things ended, after its port was tried %d times", closed, f.knocks)
+		}
+	})
 }
