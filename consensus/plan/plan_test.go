@@ -105,7 +105,7 @@ func TestDamagedSnapshot(t *testing.T) {
 			t.Fatalf("byte %d changed: read as %+v", n, s)
 		}
 	}
-	later := bytes.Replace(good, []byte(snapshotVersion), []byte(snapshotMagic+"2"), 1)
+	later := bytes.Replace(good, []byte(snapshotVersion), []byte(snapshotMagic+"3"), 1)
 	if _, err := UnmarshalSnapshot(later); !errors.Is(err, ErrUnknownCommand) {
 		t.Errorf("of a later version: %v", err)
 	}

@@ -19,7 +19,12 @@ const MaxSnapshot = 96 << 20
 // state as JSON.
 const snapshotMagic = "hopmesh-plan/"
 
-const snapshotVersion = snapshotMagic + "1"
+// Snapshots that need newer commands than Silent are of another version: programs which do not know
+// State.Needs refuse them, and would else lose fields.
+const (
+	snapshotVersion = snapshotMagic + "1"
+	snapshotNeeds   = snapshotMagic + "2"
+)
 
 // MarshalSnapshot encodes the whole state.
 func MarshalSnapshot(s *State) ([]byte, error) {
@@ -28,7 +33,11 @@ func MarshalSnapshot(s *State) ([]byte, error) {
 		return nil, fmt.Errorf("write a snapshot of the plan: %w", err)
 	}
 	sum := sha256.Sum256(body)
-	head := snapshotVersion + " " + hex.EncodeToString(sum[:]) + "\n"
+	version := snapshotVersion
+	if s.Needs > Silent {
+		version = snapshotNeeds
+	}
+	head := version + " " + hex.EncodeToString(sum[:]) + "\n"
 	if len(head)+len(body) > MaxSnapshot {
 		return nil, fmt.Errorf("write a snapshot of the plan: %w: %d bytes", ErrOversized, len(body))
 	}
@@ -43,7 +52,7 @@ func UnmarshalSnapshot(b []byte) (*State, error) {
 	}
 	head, body, _ := bytes.Cut(b, []byte("\n"))
 	version, sum, _ := strings.Cut(string(head), " ")
-	if version != snapshotVersion {
+	if version != snapshotVersion && version != snapshotNeeds {
 		if strings.HasPrefix(version, snapshotMagic) {
 			return nil, fmt.Errorf("%w (snapshot %.40q)", ErrUnknownCommand, version)
 		}

@@ -71,3 +71,19 @@ func TestSnapshotOfALaterVersion(t *testing.T) {
 		}
 	}
 }
+
+// Versions that do not know Needs read every snapshot of the first kind, and would lose its new fields.
+func TestSnapshotsThatEarlierVersionsRefuse(t *testing.T) {
+	s := must(t, new(State), 1, Genesis{MeshID: "m", First: Member{ID: "a", Name: "alpha", PublicKey: "ka", Knows: Newest}, KeyDigest: "k"})
+	for needs, want := range map[Kind]string{0: "hopmesh-plan/1 ", KindSetComputing: "hopmesh-plan/2 "} {
+		s := *s
+		s.Needs = needs
+		b, err := MarshalSnapshot(&s)
+		if err != nil || !strings.HasPrefix(string(b), want) {
+			t.Errorf("after command %d: %.20q, %v", needs, b, err)
+		}
+		if again, err := UnmarshalSnapshot(b); err != nil || again.Digest() != s.Digest() {
+			t.Errorf("after command %d: %v", needs, err)
+		}
+	}
+}

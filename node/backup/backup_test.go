@@ -361,7 +361,7 @@ func TestRestoreIsRefused(t *testing.T) {
 		"shard 1 of dataset g has not the SHA-256":                               func(_ *archive.List, f files) { f[shard] = bytes.ToUpper(f[shard]) },
 		"its plan has no datasets/0123456789abcdef/1 of 3 bytes":                 func(_ *archive.List, f files) { f[shard] = []byte("abc") },
 		"the snapshot of the plan is damaged: it does not begin as one; nothing": func(_ *archive.List, f files) { f[archive.PlanName] = []byte("x") },
-		"a later version of hopmesh (\"v1\") made it":                            func(_ *archive.List, f files) { f[archive.PlanName] = []byte("hopmesh-plan/2 x\n") },
+		"a later version of hopmesh (\"v1\") made it":                            func(_ *archive.List, f files) { f[archive.PlanName] = []byte("hopmesh-plan/3 x\n") },
 		"by number 7 (hopmesh \"v1\"), and this version reads 1:":                func(l *archive.List, _ files) { l.Disk = 7 },
 		"the plan's index, generation or term is above all that a mesh reaches":  func(l *archive.List, _ files) { l.Term = 1<<64 - 1 },
 		"and this machine's clock says":                                          func(l *archive.List, _ files) { l.Made = later.Add(maxSkew + time.Second) },
