@@ -37,7 +37,7 @@ func Apply(s *State, index uint64, data []byte) (*State, error) {
 	case err != nil:
 		return &same, err
 	}
-	if k := since(c); k > Silent {
+	if k := since(c); k > Silent && data[atFlags]&flagIgnorable == 0 {
 		same.Needs = max(same.Needs, k) // even if it is refused, since it lies in the log
 	}
 	if _, founds := c.(Genesis); !founds && s.MeshID == "" {
@@ -110,6 +110,9 @@ func (c AddMember) apply(s *State, index uint64) error {
 	}
 	if s.Refused(m.ID) {
 		return fmt.Errorf("%s: %w", m.ID, ErrGone)
+	}
+	if m.Knows < s.Needs {
+		return fmt.Errorf("node %s: %w", m.Name, ErrNotAllKnow) // it could not follow the plan
 	}
 	if _, taken := s.MemberByName(m.Name); taken {
 		return fmt.Errorf("%s: %w", m.Name, ErrNameTaken)

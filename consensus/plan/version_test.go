@@ -47,12 +47,18 @@ func TestCommandsWaitForAllMembers(t *testing.T) {
 	if err := s.May(wide); !errors.Is(err, ErrNotAllKnow) {
 		t.Errorf("a field that a member does not know: %v", err)
 	}
-	if s, _ = tried(t, s, s.Index+1, wide); s.Needed() != KindScheduleJob {
-		t.Errorf("%d is needed", s.Needed())
+	if wider, _ := tried(t, s, s.Index+1, wide); wider.Needed() != KindScheduleJob {
+		t.Errorf("%d is needed", wider.Needed())
 	}
-	add("d", "delta", 0)
 	if err := s.May(SetComputing{}); err != nil {
 		t.Errorf("a command that lies in the log: %v", err)
+	}
+	for knows, want := range map[Kind]error{0: ErrNotAllKnow, KindSetComputing - 1: ErrNotAllKnow, KindSetComputing: nil} {
+		newcomer := Member{ID: "d", Name: "delta", PublicKey: "kd", Knows: knows}
+		// Its admission may be proposed before such a command, and committed after it.
+		if _, err := tried(t, s, s.Index+1, AddMember{Member: newcomer}); !errors.Is(err, want) {
+			t.Errorf("a newcomer that knows %d: %v", knows, err)
+		}
 	}
 }
 
@@ -85,5 +91,18 @@ func TestSnapshotsThatEarlierVersionsRefuse(t *testing.T) {
 		if again, err := UnmarshalSnapshot(b); err != nil || again.Digest() != s.Digest() {
 			t.Errorf("after command %d: %v", needs, err)
 		}
+	}
+}
+
+// Nodes that do not know a command that may be ignored follow the plan all the same.
+func TestWhatMayBeIgnoredIsNotNeeded(t *testing.T) {
+	s := must(t, new(State), 1, Genesis{MeshID: "m", First: Member{ID: "a", Name: "alpha", PublicKey: "ka", Knows: Newest}, KeyDigest: "k"})
+	data, err := Encode(SetComputing{ID: "j1", To: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[atFlags] |= flagIgnorable
+	if s, _ = Apply(s, 2, data); s.Index != 2 || s.Needs != 0 {
+		t.Errorf("after entry %d, command %d is needed", s.Index, s.Needs)
 	}
 }
