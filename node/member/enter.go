@@ -41,7 +41,7 @@ func Computing(n mesh.Numbers) plan.Numbers {
 
 // Knows returns the newest command of the plan that a program knows which has these numbers; 0: it
 // does not say.
-func Knows(n mesh.Numbers) plan.Kind { return plan.Kind(min(n.Plan.Max, math.MaxUint8)) }
+func Knows(n mesh.Numbers) plan.Kind { return plan.Kind(max(0, min(n.Plan.Max, math.MaxUint8))) }
 
 // Entry configures how a node that belongs to no mesh enters one.
 type Entry struct {
