@@ -52,11 +52,11 @@ type Opened interface {
 }
 
 // recogniseMapped is recognise of a file that is mapped. It returns false if that is not the one at
-// the path.
+// the path, or not all of it: it may have grown since.
 func recogniseMapped(ctx context.Context, path, digest string, opened Opened) (as stamp, ok bool) {
 	before, there := stampAt(path)
 	want, ok := quicksum.Of(path, digest)
-	if !there || !ok || !before.is(opened.Info()) {
+	if !there || !ok || !before.is(opened.Info()) || before.size != opened.Info().Size() {
 		return as, false
 	}
 	var got quicksum.Sums

@@ -124,6 +124,16 @@ func TestRecogniseWhatIsMapped(t *testing.T) {
 		if recognised(damaged) {
 			t.Error("a flipped bit is not found")
 		}
+		grown := openedAt(t, w.file("b", 0))
+		if err := os.WriteFile(w.file("b", 0), append(slices.Clone(grown.content), 7), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if recognised(grown) {
+			t.Error("a file that has grown since it was mapped is recognised")
+		}
+		if err := os.Truncate(w.file("b", 0), int64(len(grown.content))); err != nil {
+			t.Fatal(err)
+		}
 		k.Suspect(dataset, 0)
 		if recognised(whole) {
 			t.Error("the sums of a file suffice that could not be read")
