@@ -449,3 +449,30 @@ func TestSalvage(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A snapshot of a later version is not damaged: that one can read it.
+func TestSalvageOfALaterVersion(t *testing.T) {
+	broken := copied(t, lived(t))
+	s, err := DiskStores(broken, discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, state, err := newestSnapshot(s.Snapshots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := *state
+	later.Needs, later.Index = plan.Newest+1, meta.Index+5
+	meta.ID, meta.Index = meta.ID+"0", later.Index
+	body, err := plan.MarshalSnapshot(&later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta.Size = int64(len(body))
+	if err := errors.Join(s.Snapshots.(*snapshotStore).keep(*meta, body), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := Salvage(broken, filepath.Join(t.TempDir(), "raft"), discard()); !errors.Is(err, plan.ErrUnknownCommand) {
+		t.Errorf("%q, %v", kept, err)
+	}
+}

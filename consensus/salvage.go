@@ -83,7 +83,11 @@ func soundSnapshot(dir string) (*raft.SnapshotMeta, []byte, *plan.State, error) 
 		if err != nil || newest != nil && meta.Index <= newest.Index {
 			continue
 		}
-		if s, err := plan.UnmarshalSnapshot(body); err == nil {
+		s, err := plan.UnmarshalSnapshot(body)
+		if errors.Is(err, plan.ErrUnknownCommand) {
+			return nil, nil, nil, err // a later version loses less
+		}
+		if err == nil {
 			newest, newestBody, state = meta, body, s
 		}
 	}
