@@ -11,6 +11,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -22,10 +23,15 @@ const (
 	look     = 200 * time.Millisecond
 	patience = 400 * time.Millisecond
 	// doubt is how long a node whose port refuses packets has to answer all the same. Anybody between
-	// here and there can forge a refusal, and nobody an answer.
-	doubt = 750 * time.Millisecond
-	// wait is how long a refusal may take.
-	wait = 200 * time.Millisecond
+	// here and there can forge a refusal, and nobody an answer. What the refusal took counts, but for
+	// leastDoubt.
+	doubt      = 750 * time.Millisecond
+	leastDoubt = 400 * time.Millisecond
+	// wait is how long a refusal may take, and firstWait the same while the node is well. Linux grants
+	// a host six refusals at once, and then one a second, to whichever packet comes next. What was on
+	// its way to the node and what is sent again use them up: so a packet is sent each pause.
+	wait, firstWait = time.Second, 200 * time.Millisecond
+	pause           = 20 * time.Millisecond
 	// firsts is how many ports of nodes that are well are tried per look.
 	firsts = 4
 )
@@ -68,7 +74,7 @@ func Watch(ctx context.Context, conn net.PacketConn, links func() []Link) {
 
 // watcher is the state of Watch.
 type watcher struct {
-	refuses func(ctx context.Context, to netip.AddrPort) bool
+	refuses func(ctx context.Context, to netip.AddrPort, within time.Duration) bool
 	links   func() []Link
 	seen    map[any]*packets
 	tries   sync.WaitGroup
@@ -103,7 +109,7 @@ func (w *watcher) look(ctx context.Context) {
 			left--
 			w.tries.Go(func() {
 				defer w.end(l.Peer)
-				w.refused(ctx, l)
+				w.refused(ctx, l, firstWait)
 			})
 		}
 		if p.unanswered(sent, received, time.Now()) && w.begin(l.Peer) {
@@ -139,9 +145,10 @@ func (w *watcher) untried(l Link) bool {
 	return !w.ports[l.Addr].tried
 }
 
-// refused reports whether the port of a node refuses a packet, and has never done so while it lived.
-func (w *watcher) refused(ctx context.Context, l Link) bool {
-	refuses := w.refuses(ctx, l.Addr)
+// refused reports whether the port of a node refuses a packet within a time, and has never done so while
+// the node lived.
+func (w *watcher) refused(ctx context.Context, l Link, within time.Duration) bool {
+	refuses := w.refuses(ctx, l.Addr, within)
 	_, received := l.Counts()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,18 +182,21 @@ func (w *watcher) end(peer string) {
 
 // try ends all connections to the process at the other end of one, if that has ended.
 func (w *watcher) try(ctx context.Context, l Link) {
-	before := w.to(l)
-	if !w.refused(ctx, l) || !silent(ctx, l) {
+	before, began := map[any]uint64{}, time.Now()
+	for _, other := range w.to(l) {
+		before[other.Key] = other.received
+	}
+	if !w.refused(ctx, l, wait) || !silent(ctx, l, max(leastDoubt, doubt-time.Since(began))) {
 		return
 	}
 	now := w.to(l)
-	for key, other := range now {
-		if first, old := before[key]; old && other.received != first.received {
+	for _, other := range now {
+		if first, old := before[other.Key]; old && other.received != first {
 			return // it lives, whatever became of this connection
 		}
 	}
-	for key, other := range now {
-		if _, old := before[key]; old { // else it is one to a process that has taken the place
+	for _, other := range now {
+		if _, old := before[other.Key]; old { // else it is one to a process that has taken the place
 			other.Close()
 		}
 	}
@@ -200,19 +210,18 @@ type heard struct {
 }
 
 // to returns the connections to the address of one.
-func (w *watcher) to(l Link) map[any]heard {
-	list := map[any]heard{}
+func (w *watcher) to(l Link) (list []heard) {
 	for _, other := range w.links() {
 		if other.Peer == l.Peer && other.Addr == l.Addr {
 			_, received := other.Counts()
-			list[other.Key] = heard{other, received}
+			list = append(list, heard{other, received})
 		}
 	}
 	return list
 }
 
-// silent reports whether a node leaves a question unanswered on a connection that goes on.
-func silent(ctx context.Context, l Link) bool {
+// silent reports whether a node leaves a question unanswered for so long on a connection that goes on.
+func silent(ctx context.Context, l Link, doubt time.Duration) bool {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timer := time.NewTimer(doubt)
@@ -257,10 +266,10 @@ type Refuser interface {
 }
 
 // knocker returns how to find out whether an address refuses packets; nil: there is no way.
-func knocker(conn net.PacketConn) func(ctx context.Context, to netip.AddrPort) bool {
+func knocker(conn net.PacketConn) func(ctx context.Context, to netip.AddrPort, within time.Duration) bool {
 	switch c := conn.(type) {
 	case Refuser:
-		return func(_ context.Context, to netip.AddrPort) bool { return c.Refuses(to) }
+		return func(_ context.Context, to netip.AddrPort, _ time.Duration) bool { return c.Refuses(to) }
 	case *net.UDPConn:
 		return knock
 	}
@@ -268,17 +277,23 @@ func knocker(conn net.PacketConn) func(ctx context.Context, to netip.AddrPort) b
 }
 
 // knock reports whether an address refuses a packet, as machines do where no process listens. It sends
-// a byte that every node ignores, from a socket of its own: that of the mesh has no peer, and so the
+// bytes that every node ignores, from a socket of its own: that of the mesh has no peer, and so the
 // kernel does not say which of its packets are refused.
-func knock(ctx context.Context, to netip.AddrPort) bool {
+func knock(ctx context.Context, to netip.AddrPort, within time.Duration) bool {
 	c, err := new(net.Dialer).DialContext(ctx, "udp", to.String())
 	if err != nil {
 		return false
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(wait))
-	if _, err = c.Write([]byte{0}); err == nil {
-		_, err = c.Read(make([]byte, 1))
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	for begin := time.Now(); time.Since(begin) < within; {
+		_ = c.SetReadDeadline(time.Now().Add(pause))
+		if _, err = c.Write([]byte{0}); err == nil {
+			_, err = c.Read(make([]byte, 1))
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
 	}
 	return errors.Is(err, syscall.ECONNREFUSED)
 }

@@ -2,6 +2,7 @@ package gone
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -149,20 +150,41 @@ func TestRestingConnections(t *testing.T) {
 }
 
 func TestKnock(t *testing.T) {
-	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
+	open := func() (*net.UDPConn, netip.AddrPort) {
+		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c, c.LocalAddr().(*net.UDPAddr).AddrPort()
 	}
-	to := c.LocalAddr().(*net.UDPAddr).AddrPort()
+	c, to := open()
 	refuses := knocker(c)
-	if refuses(t.Context(), to) {
+	if refuses(t.Context(), to, firstWait) {
 		t.Error("an open port refuses packets")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan bool)
+	go func() { ended <- refuses(ctx, to, time.Hour) }()
+	cancel()
+	if <-ended {
+		t.Error("an open port refuses packets when nobody asks any more")
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !refuses(t.Context(), to) {
+	if !refuses(t.Context(), to, wait) {
 		t.Error("a closed port refuses nothing")
+	}
+	// A packet may get no refusal although the port is closed. One that is closed after the first packet
+	// is such a port.
+	c, to = open()
+	go func() { ended <- refuses(t.Context(), to, time.Hour) }()
+	_, _, err := c.ReadFrom(make([]byte, 1))
+	if err := errors.Join(err, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if !<-ended {
+		t.Error("one packet without a refusal is enough")
 	}
 	if knocker(struct{ net.PacketConn }{c}) != nil {
 		t.Error("a socket that is none of the kernel's knows what is refused")
