@@ -75,8 +75,14 @@ func (c *Consensus) propose(ctx context.Context, cmd plan.Command) (*plan.State,
 		return nil, err
 	}
 	got, err := call(ctx, c.calls, func() (outcome, error) {
-		f := c.raft.Apply(data, patience(ctx))
-		if err := f.Error(); err != nil {
+		f, err := c.enqueue(cmd, data, patience(ctx))
+		if errors.Is(err, plan.ErrNotAllKnow) {
+			return outcome{err: err}, nil
+		}
+		if err == nil {
+			err = f.Error()
+		}
+		if err != nil {
 			return outcome{}, err
 		}
 		o, _ := f.Response().(outcome) // the FSM returns nothing else
@@ -90,6 +96,25 @@ func (c *Consensus) propose(ctx context.Context, cmd plan.Command) (*plan.State,
 	}
 	nudge(c.spread)
 	return got.state, nil
+}
+
+// enqueue hands a command to Raft. Before one that the plan has not needed so far, everything under way
+// is waited for: a node that does not know the command may be coming in.
+func (c *Consensus) enqueue(cmd plan.Command, data []byte, patience time.Duration) (raft.ApplyFuture, error) {
+	if !c.State().New(cmd) {
+		c.calls.order.RLock()
+		defer c.calls.order.RUnlock()
+		return c.raft.Apply(data, patience), nil
+	}
+	c.calls.order.Lock()
+	defer c.calls.order.Unlock()
+	if err := c.raft.Barrier(patience).Error(); err != nil {
+		return nil, err
+	}
+	if err := c.State().May(cmd); err != nil {
+		return nil, err
+	}
+	return c.raft.Apply(data, patience), nil
 }
 
 // Leader returns the id of the leader as far as this node knows, or "".
@@ -202,6 +227,7 @@ func (c *Consensus) await(ctx context.Context, ask func() raft.Future) error {
 // while it runs, but not all of them once it shuts down. So it is shut down only when
 // they are done.
 type calls struct {
+	order  sync.RWMutex // locked while nothing may get between two requests
 	mu     sync.Mutex
 	closed bool
 	wg     sync.WaitGroup

@@ -3,6 +3,8 @@ package consensus
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 )
@@ -25,6 +27,41 @@ func TestCommandsThatNotAllKnowAreNotProposed(t *testing.T) {
 		}
 		if _, err := l.Apply(t.Context(), unknown); !errors.Is(err, plan.ErrNoJob) {
 			t.Errorf("once all know it: %v", err)
+		}
+	})
+}
+
+// So a node that does not know a command and one that brings it can't come in together, whichever is
+// first in the log.
+func TestAdmissionsUnderWayAreWaitedFor(t *testing.T) {
+	virtual(t, func(t *testing.T, c *cluster) {
+		c.found("a")
+		c.grow("b", "c")
+		c.waitVoters(time.Minute, "a", "b", "c")
+		for _, id := range []string{"a", "b", "c"} {
+			c.apply(plan.UpdateMember{ID: id, Knows: plan.Newest})
+		}
+		l, added := c.leader(), make(chan error, 1)
+		cut := func(all bool) {
+			for _, n := range c.running() {
+				c.net.sever(l.id, n.id, all && n != l)
+			}
+		}
+		cut(true)
+		go func() {
+			_, err := l.Apply(t.Context(), plan.AddMember{Member: plan.Member{ID: "d", Name: "delta", PublicKey: "kd", Knows: plan.KindSetComputing - 1}})
+			added <- err
+		}()
+		synctest.Wait()
+		if _, in := l.State().Members["d"]; in {
+			t.Fatal("it has been added already")
+		}
+		cut(false)
+		if _, err := l.Apply(t.Context(), plan.SetComputing{ID: "j1", From: 1, To: 2}); !errors.Is(err, plan.ErrNotAllKnow) {
+			t.Errorf("it ended with %v", err)
+		}
+		if err := <-added; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -22,13 +22,12 @@ const Silent = KindRetireAuthority
 // May returns ErrNotAllKnow if a member does not know a command, which it would have to stop at. The
 // leader proposes no such command.
 func (s *State) May(c Command) error {
-	since := since(c)
-	if since <= s.Needed() {
+	if !s.New(c) {
 		return nil // a node that does not know it has stopped before
 	}
 	var behind *Member
 	for _, m := range s.Members {
-		if cmp.Or(m.Knows, KindAdmit-1) < since && (behind == nil || m.Name < behind.Name) {
+		if cmp.Or(m.Knows, KindAdmit-1) < since(c) && (behind == nil || m.Name < behind.Name) {
 			behind = &m
 		}
 	}
@@ -46,6 +45,9 @@ func since(c Command) Kind {
 	}
 	return c.kind()
 }
+
+// New reports whether the plan does not need a command yet, so that a member may not know it.
+func (s *State) New(c Command) bool { return since(c) > s.Needed() }
 
 // Needed returns the newest command that a node must know to follow the plan: one that lies in its
 // log or that its state has come about by.
