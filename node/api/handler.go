@@ -30,7 +30,10 @@ func PublicHandler(b Backend, metrics http.Handler) http.Handler {
 		fail(w, NewError(http.StatusForbidden,
 			"this address serves only /metrics, /healthz and /readyz: use the unix socket or a loopback address on the node itself, or have the API served over TLS with `hopmesh agent --api https://HOST:PORT`"))
 	})
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		briefly(w)
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // server answers requests from its backend.

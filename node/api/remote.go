@@ -28,6 +28,7 @@ func Remote(b Backend, metrics http.Handler) http.Handler {
 	}
 	g := gate{b: b, next: worded(mux), failures: new(limit.Failures), now: time.Now}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		briefly(w)
 		need := readers // also to learn what there is not
 		if _, pattern := mux.Handler(r); pattern != "" {
 			need = needs[pattern]
@@ -119,6 +120,7 @@ func (g *gate) watched(w http.ResponseWriter, r *http.Request, token string) {
 		cancel(nil)
 		<-over
 	}()
+	lasting(w)
 	g.next.ServeHTTP(w, r.WithContext(ctx))
 }
 

@@ -1,9 +1,12 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -173,5 +176,95 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 		if took := time.Since(begun); took > recheck {
 			t.Errorf("it ended %s after the token", took)
 		}
+	})
+}
+
+// pipes is a listener whose connections are pipes.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, open := <-p; open {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// dial returns a connection to a handler.
+func (p pipes) dial() net.Conn {
+	here, there := net.Pipe()
+	p <- there
+	return here
+}
+
+// Who shows no token can't hold a connection by sending or taking slowly, and who shows one can for
+// as long as a request lasts, once it is whole.
+func TestSlowClients(t *testing.T) {
+	const stalls, post = "Content-Type: application/json\r\nContent-Length: 1000\r\n", "POST /v1/jobs/j1/stop"
+	for name, c := range map[string]struct {
+		handler func(*fake) http.Handler
+		asks    string
+		reads   bool
+	}{
+		"a body without a token":   {nil, post + " HTTP/1.1\r\n" + stalls, true},
+		"a body for anybody":       {nil, "GET /healthz HTTP/1.1\r\n" + stalls, true},
+		"an answer for anybody":    {nil, "GET /openapi.json HTTP/1.1\r\n", false},
+		"a body with a token":      {nil, "POST /v1/jobs HTTP/1.1\r\nAuthorization: Bearer o\r\n" + stalls, true},
+		"a body to a public port":  {func(f *fake) http.Handler { return PublicHandler(f, metrics()) }, "GET /healthz HTTP/1.1\r\n" + stalls, true},
+		"a public port's refusal":  {func(f *fake) http.Handler { return PublicHandler(f, metrics()) }, post + " HTTP/1.1\r\n" + stalls, false},
+		"a body on the own socket": {func(f *fake) http.Handler { return Handler(f, metrics()) }, "POST /v1/jobs HTTP/1.1\r\n" + stalls, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var h http.Handler
+			if f := withTokens(); c.handler == nil {
+				h = Remote(f, metrics())
+			} else {
+				h = c.handler(f)
+			}
+			l := make(pipes)
+			s := &http.Server{Handler: h, ReadHeaderTimeout: time.Second}
+			go func() { _ = s.Serve(l) }()
+			conn := l.dial()
+			if _, err := io.WriteString(conn, c.asks+"Host: localhost\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if c.reads {
+				go func() { _, _ = io.Copy(io.Discard, conn) }()
+			}
+			time.Sleep(3 * streamTimeout)
+			if _, err := conn.Write([]byte("x")); err == nil {
+				t.Errorf("%s: the connection is held", name)
+			}
+			_ = conn.Close()
+			close(l)
+			_ = s.Close()
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := withTokens()
+		f.happen = make(chan Event)
+		l := make(pipes)
+		s := &http.Server{Handler: Remote(f, metrics())}
+		go func() { _ = s.Serve(l) }()
+		conn := l.dial()
+		if _, err := io.WriteString(conn, "GET /v1/events HTTP/1.1\r\nHost: z\r\nAuthorization: Bearer r\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		f.happen <- Event{Message: "late"}
+		var e Event
+		if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Message != "late" {
+			t.Errorf("%+v, %v", e, err)
+		}
+		close(f.happen)
+		_ = conn.Close()
+		close(l)
+		_ = s.Close()
 	})
 }

@@ -11,6 +11,21 @@ import (
 // gone, whatever TCP reports.
 const streamTimeout = 30 * time.Second
 
+// briefly bounds how long a request and its answer may take, while nothing is known of who makes
+// it: else connections could be held for ever, by sending a body or taking an answer slowly.
+func briefly(w http.ResponseWriter) {
+	until := time.Now().Add(streamTimeout)
+	out := http.NewResponseController(w)
+	// If deadlines are not supported, there is no connection to hold.
+	_, _ = out.SetReadDeadline(until), out.SetWriteDeadline(until)
+}
+
+// lasting ends what briefly began.
+func lasting(w http.ResponseWriter) {
+	out := http.NewResponseController(w)
+	_, _ = out.SetReadDeadline(time.Time{}), out.SetWriteDeadline(time.Time{})
+}
+
 func (s server) monitor(r *http.Request) (<-chan LogLine, error) {
 	level := slog.LevelInfo
 	if l := r.URL.Query().Get("level"); l != "" {

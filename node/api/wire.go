@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
+	"time"
 )
 
 // maxBody bounds a request's body.
@@ -13,10 +15,13 @@ const maxBody = 1 << 20
 
 // decode reads exactly one JSON document. All of its fields must be known and occur once.
 func decode(w http.ResponseWriter, r *http.Request, into any) error {
+	out := http.NewResponseController(w)
+	_ = out.SetReadDeadline(time.Now().Add(streamTimeout)) // if that is not supported, a request ends with its client
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return unreadable(err)
 	}
+	_ = out.SetReadDeadline(time.Time{})
 	if err := once(body); err != nil {
 		return err
 	}
@@ -37,6 +42,9 @@ func decode(w http.ResponseWriter, r *http.Request, into any) error {
 func unreadable(err error) error {
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return NewError(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes", maxBody)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return NewError(http.StatusRequestTimeout, "the request did not arrive within %s: send it again", streamTimeout)
 	}
 	if errors.Is(err, io.EOF) {
 		return Invalid("the request has no body")

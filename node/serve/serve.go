@@ -153,6 +153,9 @@ func listenUnix(path string, gid int) (net.Listener, error) {
 	return l, nil
 }
 
+// maxHeader bounds what a client sends before anything is known of it. A token has ninety bytes.
+const maxHeader = 16 << 10
+
 // Serve runs until ctx ends, then lets requests under way finish briefly.
 func (l *Listener) Serve(ctx context.Context) error {
 	// The cause that ended the node, such as a signal, means nothing to a client.
@@ -161,8 +164,9 @@ func (l *Listener) Serve(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { end(ongoing.ErrStopping) })()
 	s := &http.Server{
 		Handler: l.handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
-		ErrorLog:    slog.NewLogLogger(l.log.Handler(), slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context { return requests },
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       slog.NewLogLogger(l.log.Handler(), slog.LevelDebug),
+		BaseContext:    func(net.Listener) context.Context { return requests },
 	}
 	stopped := make(chan error, 1)
 	defer l.forget()

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -227,5 +228,24 @@ func TestPinsAreThoseOfTheIdentity(t *testing.T) {
 	}
 	if err := status(token); err == nil || !strings.Contains(err.Error(), "not of the mesh") {
 		t.Errorf("by the former, which has ended: %v", err)
+	}
+}
+
+// A client has few bytes before its token is looked at.
+func TestLargeHeaders(t *testing.T) {
+	mesh := founded(t)
+	h := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it is served") })
+	addr := remote(t, func() (*tls.Config, error) { return mesh.APITLS(), nil }, h)
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // whom it speaks with does not matter here
+	conn, err := d.DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: z\r\nX: "+strings.Repeat("x", 24<<10)); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("%+v, %v", res, err)
 	}
 }
