@@ -356,6 +356,18 @@ func (c *Client) strange(err error) error {
 	return nil
 }
 
+// ended returns the error of a client whose token has ended, which ends its streams, too.
+func (c *Client) ended(ctx context.Context) error {
+	if c.token == "" {
+		return nil
+	}
+	err := c.call(ctx, readTimeout, http.MethodGet, "/v1/access", nil, nil)
+	if e, is := errors.AsType[*Error](err); is && e.Status == http.StatusUnauthorized {
+		return err
+	}
+	return nil // the node stops
+}
+
 // absent is ErrNoDaemon with the address, worded to stand in front of a reason.
 type absent struct{ addr string }
 
@@ -394,7 +406,12 @@ func follow[T any](ctx context.Context, c *Client, path string) iter.Seq2[T, err
 			var v T
 			switch err := lines.Decode(&v); {
 			case err == nil:
-			case ctx.Err() != nil, errors.Is(err, io.EOF):
+			case ctx.Err() != nil:
+				return
+			case errors.Is(err, io.EOF):
+				if err := c.ended(ctx); err != nil {
+					yield(zero, err)
+				}
 				return
 			default:
 				yield(zero, c.broken(ctx, err))

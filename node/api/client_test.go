@@ -149,3 +149,30 @@ func FuzzAddress(f *testing.F) {
 		}
 	})
 }
+
+// A stream that ends with its token says so, and one that ends with its node ends.
+func TestStreamOfAnEndedToken(t *testing.T) {
+	for status, want := range map[int]string{http.StatusUnauthorized: "the token has expired", http.StatusOK: "", http.StatusServiceUnavailable: ""} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v1/events" {
+				_, _ = fmt.Fprintln(w, `{"message":"one"}`)
+				return
+			}
+			send(w, status, failure{"the token has expired"})
+		}))
+		c, err := NewClient(s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.token = "t"
+		var last error
+		for _, err := range c.Events(t.Context()) {
+			last = err
+		}
+		if last == nil && want != "" || last != nil && last.Error() != want {
+			t.Errorf("%d: it ends with %v, want %q", status, last, want)
+		}
+		c.Close()
+		s.Close()
+	}
+}
