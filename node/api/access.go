@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // AccessRequest asks for a token of the API.
@@ -52,6 +54,8 @@ func (r AccessRequest) Check() error {
 		return Invalid("there is no scope %q: use %s", r.Scope, strings.Join(Scopes(), " or "))
 	case len(r.Name) > maxAccessName:
 		return Invalid("the token's name has %d bytes: use %d at most", len(r.Name), maxAccessName)
+	case !utf8.ValidString(r.Name) || strings.ContainsFunc(r.Name, func(c rune) bool { return !unicode.IsPrint(c) }):
+		return Invalid("the token's name %q has a character that can't be printed: leave it out", r.Name)
 	}
 	_, err := r.Life()
 	return err

@@ -108,7 +108,7 @@ func (g *gate) watched(w http.ResponseWriter, r *http.Request, token string) {
 			select {
 			case <-again.C:
 				if _, err := g.b.Scope(token); err != nil {
-					cancel(NewError(http.StatusUnauthorized, "the token has ended: %v", err))
+					cancel(NewError(http.StatusUnauthorized, "%v", err))
 					return
 				}
 			case <-ctx.Done():

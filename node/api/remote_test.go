@@ -93,6 +93,7 @@ func TestWhoIsRefusedOverTLS(t *testing.T) {
 		"an override":             {"GET", "/v1/jobs/j1", "r", func(r *http.Request) { r.Header.Set("X-HTTP-Method-Override", "DELETE") }, 200, ""},
 		"nothing there":           {"GET", "/v1/none", "", nil, 401, "token"},
 		"nothing there to see":    {"GET", "/v1/none", "r", nil, 404, "there is nothing at"},
+		"the page":                {"GET", "/", "r", nil, 404, "nothing at /: the API is below /v1, and /openapi.json describes it; the page is served on loopback only"},
 		"a path around":           {"POST", "/v1/x/../backup", "o", nil, 403, "not served to other machines"},
 		"an operator's backup":    {"POST", "/v1/backup", "o", nil, 403, "not served to other machines"},
 		"an operator's token":     {"POST", "/v1/access", "o", nil, 403, "not served to other machines"},

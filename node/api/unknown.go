@@ -24,7 +24,11 @@ func (f *refusal) WriteHeader(status int) {
 	method, path := f.request.Method, f.request.URL.Path
 	switch f.refused = true; status {
 	case http.StatusNotFound:
-		fail(f.ResponseWriter, NotFound("there is nothing at %s: the page is at /, and the API below /v1", path))
+		where := "the page is at /, and the API below /v1"
+		if f.request.TLS != nil {
+			where = "the API is below /v1, and /openapi.json describes it; the page is served on loopback only"
+		}
+		fail(f.ResponseWriter, NotFound("there is nothing at %s: %s", path, where))
 	case http.StatusMethodNotAllowed:
 		fail(f.ResponseWriter, NewError(status, "there is no %s of %s: use %s", method, path, f.Header().Get("Allow")))
 	default: // it sends the client elsewhere
