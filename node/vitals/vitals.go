@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +26,8 @@ const (
 	span = time.Second
 	// maxLinks bounds what is believed of another node.
 	maxLinks = 1024
+	// longest bounds the text that is believed of another node, in bytes: ids and reasons.
+	longest = 200
 )
 
 // Mesh is what vitals need of the mesh.
@@ -131,6 +134,9 @@ func (v *Vitals) All(ctx context.Context, names map[string]string) []api.NodeVit
 			}
 			if err != nil {
 				n.Error = err.Error()
+				if len(n.Error) > longest {
+					n.Error = strings.ToValidUTF8(n.Error[:longest], "") + "…"
+				}
 			} else {
 				n.MemoryUsed, n.MemoryBound = r.Memory, r.Bound
 				for _, l := range r.Links {
@@ -170,6 +176,9 @@ func decode(b []byte) (report, error) {
 	for _, l := range r.Links {
 		if l.RTT < 0 || l.Sent < 0 || l.Received < 0 {
 			return report{}, fmt.Errorf("its answer has negative figures for a link")
+		}
+		if len(l.Peer) > longest {
+			return report{}, fmt.Errorf("its answer has an id of %d bytes", len(l.Peer))
 		}
 	}
 	return r, nil

@@ -82,9 +82,9 @@ func TestOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &fake{answers: map[string]string{"good": string(good), "junk": "{", "odd": `{"links":[{"sent":-1}]}`, "many": string(many), "dead": string(good)}}
+		f := &fake{answers: map[string]string{"good": string(good), "junk": "{", "odd": `{"links":[{"sent":-1}]}`, "many": string(many), "long": `{"links":[{"peer":"` + strings.Repeat("x", longest+1) + `"}]}`, "wide": `{"links":[{"sent":` + strings.Repeat("9", 1<<16) + `}]}`, "dead": string(good)}}
 		names := map[string]string{"self": "n0"}
-		for _, id := range []string{"good", "junk", "odd", "many", "slow"} {
+		for _, id := range []string{"good", "junk", "odd", "many", "long", "wide", "slow"} {
 			f.members = append(f.members, mesh.Member{ID: id, Status: mesh.Alive})
 			names[id] = "n-" + id
 		}
@@ -108,8 +108,8 @@ func TestOthers(t *testing.T) {
 		if g := by["n-good"]; g.MemoryUsed != 7 || len(g.Links) != 2 || g.Links[0] != (api.Link{To: "n0", RTTSeconds: 1, SentPerSecond: 1}) || g.Links[1].To != "unknown" {
 			t.Errorf("a good answer: %+v", g)
 		}
-		for name, says := range map[string]string{"n-junk": "can't be read", "n-odd": "negative", "n-many": "1025 links", "n-slow": context.DeadlineExceeded.Error(), "n-dead": "does not answer"} {
-			if n := by[name]; !strings.Contains(n.Error, says) || n.MemoryUsed != 0 || len(n.Links) != 0 {
+		for name, says := range map[string]string{"n-junk": "can't be read", "n-odd": "negative", "n-many": "1025 links", "n-long": "an id of 201 bytes", "n-wide": "can't be read", "n-slow": context.DeadlineExceeded.Error(), "n-dead": "does not answer"} {
+			if n := by[name]; !strings.Contains(n.Error, says) || len(n.Error) > longest+len("…") || n.MemoryUsed != 0 || len(n.Links) != 0 {
 				t.Errorf("%+v", n)
 			}
 		}
