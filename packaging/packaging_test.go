@@ -194,3 +194,22 @@ func TestSettings(t *testing.T) {
 		t.Errorf("not all are read:\n%s", got)
 	}
 }
+
+// The unit lets the agent give its socket to a group: the last filter that names the calls counts.
+func TestUnitMayGiveTheSocketToAGroup(t *testing.T) {
+	filters := regexp.MustCompile(`(?m)^SystemCallFilter=(.*)$`).FindAllStringSubmatch(read(t, "systemd/hopmesh.service"), -1)
+	may := false
+	for _, f := range filters {
+		switch f[1] {
+		case "@system-service", "@chown": // the former has the latter in it
+			may = true
+		case "~@privileged": // and so has this
+			may = false
+		default:
+			t.Errorf("what does the filter %s mean?", f[1])
+		}
+	}
+	if !may {
+		t.Errorf("chown is denied by %q", filters)
+	}
+}

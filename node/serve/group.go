@@ -32,14 +32,14 @@ func open(path string, gid int) error {
 	if gid == nobody {
 		return protect(path, os.Chmod(path, 0o600))
 	}
-	if err := os.Chown(path, -1, gid); err != nil {
-		return denied(path, gid, err)
+	if err := give(path, gid); err != nil {
+		return err
 	}
 	return protect(path, os.Chmod(path, 0o660)) //nolint:gosec // that is what the group is for
 }
 
-// enter lets the group pass through the folder of the node's own socket, which it then still can't
-// list. What else is there is closed to it by the modes of its own.
+// enter lets the group pass through the folder of the node's own socket, which it can't list or
+// change, whatever its group could before. What else is there is closed to it by the modes of its own.
 func enter(dir string, gid int) error {
 	if gid == nobody {
 		return nil
@@ -48,12 +48,27 @@ func enter(dir string, gid int) error {
 	if err != nil {
 		return protect(dir, err)
 	}
-	if s, is := info.Sys().(*syscall.Stat_t); is && int(s.Gid) != gid {
-		if err := os.Chown(dir, -1, gid); err != nil {
-			return denied(dir, gid, err)
-		}
+	mode := info.Mode().Perm()&^0o070 | 0o010
+	if err := os.Chmod(dir, mode); err != nil { // first: at no time does it open to another group
+		return protect(dir, err)
 	}
-	return protect(dir, os.Chmod(dir, info.Mode().Perm()|0o010))
+	return give(dir, gid)
+}
+
+// give makes a file one of the group, unless it is already: a service that needs no other group may
+// not be allowed to change any.
+func give(path string, gid int) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return protect(path, err)
+	}
+	if s, is := info.Sys().(*syscall.Stat_t); is && int(s.Gid) == gid {
+		return nil
+	}
+	if err := os.Chown(path, -1, gid); err != nil {
+		return denied(path, gid, err)
+	}
+	return nil
 }
 
 func protect(path string, err error) error {

@@ -46,6 +46,16 @@ func TestGroupOfSockets(t *testing.T) {
 			_ = l.Close()
 		}
 	}
+	// A folder that was open to a group is so no longer: the group may be another now.
+	if err := os.Chmod(dir, 0o775); err != nil { //nolint:gosec // that is what is tested
+		t.Fatal(err)
+	}
+	if err := enter(dir, gid); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o715 {
+		t.Errorf("the folder is %v (%v)", info.Mode(), err)
+	}
 	cfg.Group = "no-such-group"
 	if _, err := Open(cfg); err == nil || !strings.Contains(err.Error(), `no group "no-such-group"`) || !strings.Contains(err.Error(), "--api-group") {
 		t.Errorf("%v", err)
