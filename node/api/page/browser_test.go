@@ -256,4 +256,15 @@ func hostile(t *testing.T, b *browser) {
 	if !strings.HasPrefix(text, evil) {
 		t.Errorf("a name with markup is shown as %q", text)
 	}
+	// No name of a node is one of the page's own.
+	links := value[string](b, `(async () => {
+		const [{ render }, { mesh }] = await Promise.all([import("/page/dom.js"), import("/page/mesh.js")]);
+		const links = ["more", "a", "b", "c", "d", "e"].map((to, i) => ({ to, sent_per_second: 9 - i, received_per_second: 0, rtt_seconds: 0 }));
+		const box = document.createElement("div");
+		for (let i = 0; i < 2; i++) render(box, mesh({ members: [{ id: "n", name: "n", status: "alive" }], vitals: [{ id: "n", links }] }));
+		return [...box.querySelectorAll(".links li")].map((l) => l.textContent.split(" ")[0]).join(" ");
+	})()`)
+	if links != "more a b c d and" {
+		t.Errorf("the links are %q", links)
+	}
 }

@@ -66,7 +66,7 @@ const mostLinks = 5;
 function links(v) {
   if (!v || v.links.length === 0) return null;
   const all = [...v.links].sort((a, b) => b.sent_per_second + b.received_per_second - a.sent_per_second - a.received_per_second || a.to.localeCompare(b.to));
-  return h("ul", { class: "links" }, all.slice(0, mostLinks).map((l) => h("li", { key: l.to, "data-link": l.to, title: "sent, received and round trip" },
+  return h("ul", { class: "links" }, all.slice(0, mostLinks).map((l) => h("li", { key: `to ${l.to}`, "data-link": l.to, title: "sent, received and round trip" },
     `${l.to} ↑ ${bytes(l.sent_per_second)}/s ↓ ${bytes(l.received_per_second)}/s`, l.rtt_seconds ? `, ${seconds(l.rtt_seconds)}` : "")),
     all.length > mostLinks && h("li", { key: "more" }, `and ${plural(all.length - mostLinks, "slower link")}`));
 }
