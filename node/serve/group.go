@@ -48,11 +48,14 @@ func enter(dir string, gid int) error {
 	if err != nil {
 		return protect(dir, err)
 	}
-	mode := info.Mode().Perm()&^0o070 | 0o010
-	if err := os.Chmod(dir, mode); err != nil { // first: at no time does it open to another group
+	closed := info.Mode().Perm() &^ 0o070
+	if err := os.Chmod(dir, closed); err != nil { // at no time is it open to another group
 		return protect(dir, err)
 	}
-	return give(dir, gid)
+	if err := give(dir, gid); err != nil {
+		return err
+	}
+	return protect(dir, os.Chmod(dir, closed|0o010))
 }
 
 // give makes a file one of the group, unless it is already: a service that needs no other group may

@@ -89,6 +89,9 @@ func listenAt(addr string, gid int) (*Listener, error) {
 		l.Listener, err = listenUnix(path, gid)
 		return l, err
 	}
+	if strings.Contains(strings.TrimPrefix(addr, scheme), "://") {
+		return nil, fmt.Errorf("the API is not served on %q: give HOST:PORT, https://HOST:PORT or unix:PATH with --api", addr)
+	}
 	if l.Listener, err = net.Listen("tcp", strings.TrimPrefix(addr, scheme)); err != nil {
 		return nil, fmt.Errorf("serve the API on %s: %w; choose another with --api", addr, err)
 	}

@@ -123,3 +123,12 @@ func TestNoPlaceForASecret(t *testing.T) {
 		}
 	}
 }
+
+func TestAddressesOfAnotherScheme(t *testing.T) {
+	for _, addr := range []string{"http://127.0.0.1:0", "https://http://127.0.0.1:0", "HTTPS://127.0.0.1:0"} {
+		_, err := Open(Config{Socket: filepath.Join(t.TempDir(), "s"), Addresses: []string{addr}, Full: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler)})
+		if err == nil || !strings.Contains(err.Error(), "give HOST:PORT, https://HOST:PORT or unix:PATH") {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+}

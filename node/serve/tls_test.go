@@ -236,7 +236,7 @@ func TestLargeHeaders(t *testing.T) {
 	mesh := founded(t)
 	h := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it is served") })
 	addr := remote(t, func() (*tls.Config, error) { return mesh.APITLS(), nil }, h)
-	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // whom it speaks with does not matter here
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 	conn, err := d.DialContext(t.Context(), "tcp", addr)
 	if err != nil {
 		t.Fatal(err)
