@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	inSource = regexp.MustCompile(`(?m)^(?:KERNEL|GEMM)\((\w+),`)
+	inSource = regexp.MustCompile(`(?m)^(?:KERNEL|KERNEL_BESIDE|GEMM)\((\w+),`)
 	inPTX    = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 	inShared = regexp.MustCompile(`(?m)^[^\n]*\.shared [^\n]*\b\w+\[(\d+)\];`)
 )

@@ -359,7 +359,7 @@ func (j *job) volume(of *Strategy, s *Step) Volume {
 }
 
 // reportBytes is the size of the message by which nodes agree on an epoch.
-const reportBytes = 248
+const reportBytes = 256
 
 // once moves what nodes ask each other for ahead to what is sent once.
 func (v *Volume) once(all peer.Counts) {
