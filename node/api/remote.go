@@ -60,19 +60,21 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request, need who) {
 		fail(w, NewError(http.StatusUnauthorized, "the API needs a token here: give --api-token-file FILE, or send the header Authorization: Bearer TOKEN; `hopmesh api token create` on a node makes one"))
 		return
 	}
-	host := hostOf(r)
-	if wait := g.failures.Wait(host, g.now()); wait > 0 {
-		seconds := int(math.Ceil(wait.Seconds()))
-		w.Header().Set("Retry-After", strconv.Itoa(seconds))
-		fail(w, NewError(http.StatusTooManyRequests, "too many wrong tokens came from this host: try again in %d s", seconds))
-		return
-	}
 	scope, err := g.b.Scope(given)
 	if unable, is := errors.AsType[*Error](err); is {
 		fail(w, unable) // nothing was found out about the token
 		return
 	}
 	if err != nil {
+		// A right token passes all the same: it can't be guessed, and many machines may have one
+		// address.
+		host := hostOf(r)
+		if wait := g.failures.Wait(host, g.now()); wait > 0 {
+			seconds := int(math.Ceil(wait.Seconds()))
+			w.Header().Set("Retry-After", strconv.Itoa(seconds))
+			fail(w, NewError(http.StatusTooManyRequests, "too many wrong tokens came from this host: try again in %d s", seconds))
+			return
+		}
 		g.failures.Note(host, g.now())
 		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 		fail(w, NewError(http.StatusUnauthorized, "%v", err))

@@ -127,11 +127,14 @@ func TestManyWrongTokens(t *testing.T) {
 	if codes[401] != 10 || codes[429] != 20 {
 		t.Errorf("answers: %v", codes)
 	}
-	w := over(h, "GET", "/v1/status", "r", from("192.0.2.1:2"))
+	w := over(h, "GET", "/v1/status", "y", from("192.0.2.1:2"))
 	if w.Code != 429 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "try again in") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
-	if w := over(h, "GET", "/v1/status", "r", from("192.0.2.2:1")); w.Code != 200 {
+	if w := over(h, "GET", "/v1/status", "r", from("192.0.2.1:2")); w.Code != 200 {
+		t.Errorf("a right token of another machine behind that address: %d", w.Code)
+	}
+	if w := over(h, "GET", "/v1/status", "x", from("192.0.2.2:1")); w.Code != 401 {
 		t.Errorf("another host: %d", w.Code)
 	}
 	if w := over(h, "GET", "/healthz", "", from("192.0.2.1:1")); w.Code != 200 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -71,6 +72,9 @@ func (r *release) check(epoch string) (err error) {
 func (r *release) run(ctx context.Context) error {
 	if _, err := os.Stat("packaging/nfpm.yaml"); err != nil {
 		return fmt.Errorf("run this at the root of the repository: %w", err)
+	}
+	if err := replaceable(r.into); err != nil {
+		return err
 	}
 	if err := errors.Join(os.RemoveAll(r.into), os.MkdirAll(r.into, 0o755)); err != nil { //nolint:gosec // what is handed out is for everybody to read
 		return fmt.Errorf("make the folder for what is released: %w", err)
@@ -175,4 +179,25 @@ func copyFile(from, to string) error {
 		return err
 	}
 	return os.WriteFile(to, b, 0o600)
+}
+
+// replaceable returns an error unless a folder may be removed: it is absent or empty, or an earlier
+// release.
+func replaceable(folder string) error {
+	list, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("-into %s: %w", folder, err)
+	}
+	for _, e := range list {
+		if e.Name() == sumsFile {
+			return nil
+		}
+	}
+	if len(list) > 0 {
+		return fmt.Errorf("-into %s has files that are no release, and all of it would be removed: name another folder", folder)
+	}
+	return nil
 }

@@ -117,7 +117,9 @@ func (r *release) image(stage string) error {
 	return writeArchive(filepath.Join(r.into, r.file("_image.tar.gz")), list, r.date)
 }
 
-// sums writes SHA256SUMS, which sha256sum -c checks.
+const sumsFile = "SHA256SUMS"
+
+// sums writes sumsFile, which sha256sum -c checks.
 func sums(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -132,5 +134,5 @@ func sums(dir string) error {
 		lines = append(lines, fmt.Sprintf("%x  %s\n", sha256.Sum256(b), f.Name()))
 	}
 	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[66:], b[66:]) })
-	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644) //nolint:gosec // what is handed out is for everybody to read
+	return os.WriteFile(filepath.Join(dir, sumsFile), []byte(strings.Join(lines, "")), 0o644) //nolint:gosec // what is handed out is for everybody to read
 }

@@ -19,6 +19,26 @@ import (
 var date = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // What git describe says becomes versions that packages, sorted by dpkg, and Helm accept.
+func TestWhatMayBeReplaced(t *testing.T) {
+	dir := t.TempDir()
+	for _, step := range []struct {
+		file string
+		ok   bool
+	}{{"", true}, {"letters", false}, {sumsFile, true}} {
+		if step.file != "" {
+			if err := os.WriteFile(filepath.Join(dir, step.file), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := replaceable(dir); (err == nil) != step.ok {
+			t.Errorf("with %q: %v", step.file, err)
+		}
+	}
+	if err := replaceable(filepath.Join(dir, "none")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPackaged(t *testing.T) {
 	for in, want := range map[string]names{
 		"v1.2.3":                        {"1.2.3", "1.2.3"},
