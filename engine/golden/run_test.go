@@ -63,7 +63,7 @@ func communities(t *testing.T, targets graph.Targets) []*graph.Shard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	src := graph.Source(made)
+	src := made
 	if targets != graph.OneClass {
 		src = enginetest.WithTargets(src, targets, 3, func(v, c int) float64 { return target(made.Labels()[v], v, c) })
 	}

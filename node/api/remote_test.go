@@ -260,7 +260,8 @@ func TestSlowClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour)
+		defer res.Body.Close()
+		<-time.After(time.Hour)
 		f.happen <- Event{Message: "late"}
 		var e Event
 		if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Message != "late" {

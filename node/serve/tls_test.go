@@ -245,7 +245,12 @@ func TestLargeHeaders(t *testing.T) {
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: z\r\nX: "+strings.Repeat("x", 24<<10)); err != nil {
 		t.Fatal(err)
 	}
-	if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("%+v, %v", res, err)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("%+v", res)
 	}
 }

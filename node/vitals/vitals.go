@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -111,6 +112,8 @@ func (v *Vitals) count(traffic []mesh.Traffic, now time.Time) {
 	}
 }
 
+var errSilent = errors.New("it does not answer")
+
 // All asks each of these nodes, by id, and returns what they say with their names. A node that
 // does not answer in time is named with the reason.
 func (v *Vitals) All(ctx context.Context, names map[string]string) []api.NodeVitals {
@@ -126,11 +129,9 @@ func (v *Vitals) All(ctx context.Context, names map[string]string) []api.NodeVit
 	for id, name := range names {
 		wg.Go(func() {
 			n := api.NodeVitals{Name: name, ID: id, Links: []api.Link{}}
-			r, err := report{}, error(nil)
+			r, err := report{}, errSilent
 			if alive[id] {
 				r, err = v.ask(ctx, id)
-			} else {
-				err = fmt.Errorf("it does not answer")
 			}
 			if err != nil {
 				n.Error = err.Error()
