@@ -1,12 +1,14 @@
 package node_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/nodetest"
@@ -24,8 +26,19 @@ func upgraded(t *testing.T, n *nodetest.Instance, version string, numbers mesh.N
 	n.WaitReady()
 }
 
+// computing returns numbers of computing, counted from this program's.
 func computing(low, high int) mesh.Numbers {
-	return mesh.Numbers{Computing: mesh.Range{Min: low, Max: high}}
+	return mesh.Numbers{Computing: mesh.Range{Min: recipe.Computing + low, Max: recipe.Computing + high}}
+}
+
+// knows waits until the others know which commands a node knows.
+func knows(c *nodetest.Cluster, name string, numbers mesh.Numbers) {
+	c.T.Helper()
+	c.Wait("others know what "+name+" knows", time.Minute, func() bool {
+		return slices.ContainsFunc(c.Nodes[0].Members(), func(m api.Member) bool {
+			return m.Name == name && m.Numbers != nil && m.Numbers.Plan == numbers.Plan.String()
+		})
+	})
 }
 
 // saysOf waits until a job has one problem, which has these parts.
@@ -43,9 +56,9 @@ func TestSharedJobWantsOneNumber(t *testing.T) {
 		id := startedAs(t, c.Nodes[0], "leap", 60)
 		under(c, c.Nodes[0], id, 5)
 		begin := time.Now()
-		upgraded(t, c.Nodes[0], "v2", computing(2, 2))
+		upgraded(t, c.Nodes[0], "v2", computing(1, 1))
 		waitState(c, c.Nodes[0], id, "queued")
-		saysOf(c, c.Nodes[0], id, "job "+id+" waits, since it computes by number 1 and node n0 (hopmesh v2) by 2: it goes on by itself once")
+		saysOf(c, c.Nodes[0], id, fmt.Sprintf("job %s waits, since it computes by number %d and node n0 (hopmesh v2) by %d: it goes on by itself once", id, recipe.Computing, recipe.Computing+1))
 		epochs := 3
 		_, err := c.Nodes[1].API().StartJob(t.Context(), api.TrainRequest{Dataset: "g", Strategy: "leap", Epochs: &epochs})
 		refused(t, "unlike numbers", err, "must compute by the same number", "v2")
@@ -54,8 +67,8 @@ func TestSharedJobWantsOneNumber(t *testing.T) {
 				t.Errorf("it is shared by %v", r.Nodes)
 			}
 		}
-		upgraded(t, c.Nodes[0], "v3", computing(1, 2))
-		upgraded(t, c.Nodes[1], "v4", computing(1, 3))
+		upgraded(t, c.Nodes[0], "v3", computing(0, 1))
+		upgraded(t, c.Nodes[1], "v4", computing(0, 2))
 		rising(t, waitState(c, c.Nodes[0], id, "done"), 60, 2)
 	})
 }
@@ -65,33 +78,32 @@ func TestSharedJobWantsOneNumber(t *testing.T) {
 // how, and then nobody joins who does not.
 func TestJobOutlivesAnUpgrade(t *testing.T) {
 	inSchoolWith(t, 3, 1, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		older := computing(0, 0)
+		older.Plan = mesh.Range{Min: 1, Max: int(plan.KindSetComputing) - 1}
+		upgraded(t, c.Nodes[2], "v1", older)
+		knows(c, "n2", older)
 		id := startedAs(t, c.Nodes[0], "leap", 60)
 		under(c, c.Nodes[0], id, 5)
 		begin := time.Now()
-		upgraded(t, c.Nodes[0], "v2", computing(2, 2))
+		upgraded(t, c.Nodes[0], "v2", computing(1, 1))
 		under(c, c.Nodes[1], id, len(jobOn(c.Nodes[1], id).History)+5)
 		for _, r := range s.Runs() {
 			if r.At.After(begin) && slices.Contains(r.Nodes, "n0") {
 				t.Errorf("it is shared by %v", r.Nodes)
 			}
 		}
-		upgraded(t, c.Nodes[1], "v2", computing(2, 2))
-		older := computing(2, 2)
-		older.Plan = mesh.Range{Min: 1, Max: int(plan.KindSetComputing) - 1}
+		upgraded(t, c.Nodes[1], "v2", computing(1, 1))
+		older.Computing = computing(1, 1).Computing
 		upgraded(t, c.Nodes[2], "v1b", older)
-		saysOf(c, c.Nodes[0], id, "computes by number 1 and node ", "or all nodes of the mesh compute by another number")
-		c.Wait("the plan knows what n2 knows", time.Minute, func() bool {
-			return slices.ContainsFunc(c.Nodes[0].Members(), func(m api.Member) bool {
-				return m.Name == "n2" && m.Numbers != nil && m.Numbers.Plan == older.Plan.String()
-			})
-		})
+		saysOf(c, c.Nodes[0], id, fmt.Sprintf("computes by number %d and node ", recipe.Computing), "or all nodes of the mesh compute by another number")
+		knows(c, "n2", older)
 		rounds := time.Now().Add(10 * time.Second)
 		c.Wait("the leader has tried it in ten rounds", time.Minute, func() bool { return time.Now().After(rounds) })
 		if j := jobOn(c.Nodes[0], id); j.State != "queued" || !c.Nodes[2].Running() {
 			t.Fatalf("the job is %s although a member does not know how it can go on", j.State)
 		}
 		token := c.Nodes[0].Token()
-		upgraded(t, c.Nodes[2], "v2", computing(2, 2))
+		upgraded(t, c.Nodes[2], "v2", computing(1, 1))
 		complete(t, waitState(c, c.Nodes[0], id, "done"), 60)
 		i := c.Add()
 		i.Options.Join, i.Options.Token = []string{c.Nodes[0].Addr()}, token

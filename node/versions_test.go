@@ -2,10 +2,12 @@ package node_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/nodetest"
@@ -70,7 +72,7 @@ func TestMemberThatSpeaksAnotherVersion(t *testing.T) {
 			return slices.ContainsFunc(c.Leader().Members(), func(m api.Member) bool { return m.Name == other.Name && m.Numbers != nil && m.Numbers.Wire == "1-2" })
 		})
 		for _, m := range c.Leader().Members() {
-			if n := m.Numbers; n == nil || n.Wire != map[bool]string{true: "1-2", false: "1"}[m.Name == other.Name] || n.Disk != "1" || n.Computing != "1" {
+			if n := m.Numbers; n == nil || n.Wire != map[bool]string{true: "1-2", false: "1"}[m.Name == other.Name] || n.Disk != "1" || n.Computing != strconv.Itoa(recipe.Computing) {
 				t.Errorf("%s has the numbers %+v", m.Name, n)
 			}
 		}

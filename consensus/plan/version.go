@@ -40,8 +40,15 @@ func (s *State) May(c Command) error {
 // since returns the first command that only versions know which know all of c. That is c itself, or
 // a later one if c has a field that came with it.
 func since(c Command) Kind {
-	if d, is := c.(DefineDataset); is && d.About.Targets != "" {
-		return KindScheduleJob
+	switch c := c.(type) {
+	case DefineDataset:
+		if c.About.Targets != "" {
+			return KindScheduleJob
+		}
+	case AssignJob:
+		if c.Scheduled || c.Begins != nil {
+			return KindScheduleJob
+		}
 	}
 	return c.kind()
 }

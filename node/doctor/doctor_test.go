@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/mesh"
 )
 
@@ -111,16 +113,16 @@ func TestPacketSizes(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	nine := mesh.Range{Min: 9, Max: 9}
+	nine, own := mesh.Range{Min: 9, Max: 9}, mesh.Numbers{Computing: mesh.Range{Min: recipe.Computing, Max: recipe.Computing}}
 	for _, c := range []struct {
 		version string
 		numbers mesh.Numbers
 		level   string
 		says    string
 	}{
-		{"v1", mesh.Numbers{}, ok, "v1"},
-		{"v2", mesh.Numbers{}, ok, "v2, here v1: they work together"},
-		{"v9", mesh.Numbers{Computing: nine}, warning, "v9, which computes by 9, here v1, which computes by 1"},
+		{"v1", own, ok, "v1"},
+		{"v2", own, ok, "v2, here v1: they work together"},
+		{"v9", mesh.Numbers{Computing: nine}, warning, fmt.Sprintf("v9, which computes by 9, here v1, which computes by %d", recipe.Computing)},
 		{"v9", mesh.Numbers{Wire: nine}, failure, "runs hopmesh v9, which speaks 9 on the wire, and this node runs hopmesh v1, which speaks 1: install"},
 	} {
 		level, detail := versions(mesh.ProbeReply{Version: c.version, Numbers: c.numbers}, "v1")
