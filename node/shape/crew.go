@@ -31,9 +31,10 @@ type Process struct {
 	Addr   string // of its API, as --addr takes it
 	API    *api.Client
 
-	cmd   *exec.Cmd
-	ended chan struct{}
-	err   error // how it ended
+	listen string // its port, once it is ready
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	err    error // how it ended
 }
 
 const (
@@ -78,15 +79,19 @@ func (f *Field) StartSome(ctx context.Context, nodes int, program, dir string) (
 	return c, nil
 }
 
-// run starts one node.
-func (f *Field) run(ctx context.Context, i int, program, folder string, enter []string) (*Process, error) {
+// run starts one node. It listens on the port of the process before, if there was one.
+func (f *Field) run(ctx context.Context, i int, before *Process, program, folder string, enter []string) (*Process, error) {
 	p := &Process{Name: filepath.Base(folder), Folder: folder, ended: make(chan struct{})}
 	args := []string{"agent"}
 	if own := f.Conn(i); own != (Link{}) {
 		args = []string{"bench", "node", "--rate", strconv.FormatUint(own.Rate, 10), "--delay", own.Delay.String()}
 	}
 	listen := strconv.Itoa(port)
-	if f.hub == nil {
+	switch {
+	case f.hub != nil:
+	case before != nil && before.listen != "":
+		listen = before.listen
+	default:
 		listen = "0" // any port: they share this machine's
 	}
 	args = append(args, "--data-dir", folder, "--name", p.Name, "--listen", net.JoinHostPort(f.Addr(i).String(), listen),
@@ -139,7 +144,7 @@ func (p *Process) ready(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if s, err := p.API.Status(ctx); err == nil && s.Ready {
-			return nil
+			return p.listens(ctx)
 		}
 		select {
 		case <-tick.C:
@@ -149,6 +154,17 @@ func (p *Process) ready(ctx context.Context) error {
 			return fmt.Errorf("wait for %s: %w", p.Name, context.Cause(ctx))
 		}
 	}
+}
+
+// listens notes the port of a node that is ready: who is started again comes back there.
+func (p *Process) listens(ctx context.Context) error {
+	members, err := p.API.Members(ctx)
+	for _, m := range members {
+		if m.Name == p.Name && m.Address != "" {
+			_, p.listen, err = net.SplitHostPort(m.Address)
+		}
+	}
+	return err
 }
 
 // Said returns the end of the node's log.
@@ -179,10 +195,12 @@ func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s
 // first time in the order of their sites.
 func (c *Crew) Begin(ctx context.Context, node int, enter ...string) error {
 	folder := filepath.Join(c.dir, fmt.Sprint("n", node+1))
+	var before *Process
 	if node < len(c.Nodes) {
-		c.Nodes[node].API.Close()
+		before = c.Nodes[node]
+		before.API.Close()
 	}
-	p, err := c.field.run(ctx, node, c.program, folder, enter)
+	p, err := c.field.run(ctx, node, before, c.program, folder, enter)
 	if err != nil {
 		return err
 	}

@@ -91,6 +91,28 @@ func TestNothingIsShapedThatNeedNotBe(t *testing.T) {
 	}
 }
 
+// A node that is started again listens where it did, so that the others find it at once.
+func TestPortOutlivesARestart(t *testing.T) {
+	f, err := New(t.Context(), 1, Link{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	folder := filepath.Join(t.TempDir(), "n1")
+	for _, before := range []*Process{nil, {}, {listen: "4711"}} {
+		p, err := f.run(t.Context(), 0, before, "echo", folder, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-p.Ended()
+		p.API.Close()
+	}
+	text, err := os.ReadFile(folder + ".log")
+	if err != nil || strings.Count(string(text), "--listen 127.0.0.1:0 ") != 2 || strings.Count(string(text), "--listen 127.0.0.1:4711 ") != 1 {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 // A node that is started again writes on at the end of its log.
 func TestLogOutlivesARestart(t *testing.T) {
 	f, err := New(t.Context(), 1, Link{})
@@ -100,7 +122,7 @@ func TestLogOutlivesARestart(t *testing.T) {
 	defer f.Close()
 	folder := filepath.Join(t.TempDir(), "n1")
 	for range 2 {
-		p, err := f.run(t.Context(), 0, "echo", folder, []string{"it ran"})
+		p, err := f.run(t.Context(), 0, nil, "echo", folder, []string{"it ran"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,13 @@ import (
 type mesh struct {
 	field *shape.Field
 	crew  *shape.Crew
-	calm  map[string][]string // weights of undisturbed jobs after each epoch, by strategy
+	calm  map[string]outcome // by undisturbed jobs, by strategy
+}
+
+// outcome is what a job has come to.
+type outcome struct {
+	recipe  string
+	weights []string // after each epoch
 }
 
 const (
@@ -27,7 +33,7 @@ const (
 )
 
 func begin(ctx context.Context, run *bench.Run) (m *mesh, err error) {
-	m = &mesh{calm: map[string][]string{}}
+	m = &mesh{calm: map[string]outcome{}}
 	if m.field, err = shape.New(ctx, nodes, shape.Link{}); err != nil {
 		return nil, err
 	}
@@ -63,19 +69,29 @@ func until(ctx context.Context, what string, holds func(context.Context) (bool, 
 	}
 }
 
-// whole waits until all nodes are there and own shards.
+// whole waits until all nodes see each other, vote, and own shards. Owners alone don't show it: for
+// some seconds a node that has ended owns what it did, though the others count it out.
 func (m *mesh) whole(ctx context.Context) error {
-	return until(ctx, "all nodes own shards", func(ctx context.Context) (bool, error) {
-		d, err := m.crew.Nodes[0].API.Dataset(ctx, dataset().Name)
-		if err != nil {
-			return false, nil //nolint:nilerr // nodes are starting
+	return until(ctx, "all nodes see each other and own shards", func(ctx context.Context) (bool, error) {
+		for _, p := range m.crew.Nodes {
+			members, err := p.API.Members(ctx)
+			if err != nil || !together(members) {
+				return false, nil //nolint:nilerr // nodes are starting
+			}
 		}
-		owners := map[string]bool{}
-		for _, s := range d.Shards {
-			owners[s.Owner] = true
-		}
-		return len(owners) == nodes && !owners[""], nil
+		return true, nil
 	})
+}
+
+// together reports whether one node sees all others alive, and all vote and own shards.
+func together(members []api.Member) bool {
+	whole := 0
+	for _, m := range members {
+		if m.Status == "alive" && m.Role != "nonvoter" && m.Shards > 0 {
+			whole++
+		}
+	}
+	return whole == nodes
 }
 
 // A view is what one node says of a job.
@@ -115,8 +131,8 @@ func (m *mesh) started(ctx context.Context, strategy string) (id string, v view,
 	return job.ID, v, err
 }
 
-// ended waits for a job's end, removes it, and returns its weights after each epoch.
-func (m *mesh) ended(ctx context.Context, on *api.Client, id string) (weights []string, err error) {
+// ended waits for a job's end, removes it, and returns what it has come to.
+func (m *mesh) ended(ctx context.Context, on *api.Client, id string) (o outcome, err error) {
 	var v view
 	err = until(ctx, "the job is done", func(ctx context.Context) (bool, error) {
 		v, err = see(ctx, on, id)
@@ -126,31 +142,49 @@ func (m *mesh) ended(ctx context.Context, on *api.Client, id string) (weights []
 		err = fmt.Errorf("the job is %s: %s", v.job.State, v.job.Error)
 	}
 	if err != nil {
-		return nil, err
+		return o, err
 	}
+	o.recipe = string(v.job.Recipe)
 	for _, e := range v.job.History {
-		weights = append(weights, e.Weights)
+		o.weights = append(o.weights, e.Weights)
 	}
-	return weights, on.RemoveJob(ctx, id)
+	return o, on.RemoveJob(ctx, id)
 }
 
 // undisturbed trains a job of a strategy, once.
-func (m *mesh) undisturbed(ctx context.Context, strategy string) (weights []string, err error) {
+func (m *mesh) undisturbed(ctx context.Context, strategy string) (o outcome, err error) {
 	if done, is := m.calm[strategy]; is {
 		return done, nil
 	}
 	id, _, err := m.started(ctx, strategy)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
-	if weights, err = m.ended(ctx, m.crew.Nodes[0].API, id); err != nil {
-		return nil, err
+	if o, err = m.ended(ctx, m.crew.Nodes[0].API, id); err != nil {
+		return o, err
 	}
-	if len(weights) != epochs {
-		return nil, fmt.Errorf("the undisturbed job has %d epochs", len(weights))
+	if len(o.weights) != epochs {
+		return o, fmt.Errorf("the undisturbed job has %d epochs", len(o.weights))
 	}
-	m.calm[strategy] = weights
-	return weights, nil
+	m.calm[strategy] = o
+	return o, m.whole(ctx) // a node may have been away
+}
+
+// from returns the first epoch after which a job has other weights than the undisturbed one, 0: none.
+// It is an error to compare two different jobs.
+func (o outcome) from(usual outcome) (epoch int, err error) {
+	if o.recipe != usual.recipe {
+		return 0, fmt.Errorf("it is another job than the undisturbed one, by recipe %s in place of %s", o.recipe, usual.recipe)
+	}
+	for i, w := range usual.weights {
+		if i >= len(o.weights) || o.weights[i] != w {
+			return i + 1, nil
+		}
+	}
+	if len(o.weights) > len(usual.weights) {
+		return len(usual.weights) + 1, nil
+	}
+	return 0, nil
 }
 
 // disturb does one event. A job that fails by it is part of its row.
@@ -180,7 +214,7 @@ func (m *mesh) disturb(ctx context.Context, e event) (r Row, err error) {
 		if v, err = see(ctx, on, id); err != nil {
 			return false, err
 		}
-		return float64(v.after) >= share*float64(epochs*v.job.Steps) || v.over(), nil
+		return v.after > 0 && float64(v.after) >= share*float64(epochs*v.job.Steps) || v.over(), nil
 	})
 	if err != nil {
 		return r, err
@@ -203,11 +237,14 @@ func (m *mesh) disturb(ctx context.Context, e event) (r Row, err error) {
 		}
 		r.Failed = failed.Error()
 	}
-	weights, failed := m.ended(ctx, on, id)
+	got, failed := m.ended(ctx, on, id)
+	if failed == nil && e.compares() {
+		r.From, failed = got.from(usual)
+	}
 	if failed != nil && r.Failed == "" {
 		r.Failed = failed.Error()
 	}
-	r.Same = failed == nil && (!e.compares() || slices.Equal(weights, usual))
+	r.Same = failed == nil && r.From == 0
 	if e.alone() {
 		return r, nil
 	}

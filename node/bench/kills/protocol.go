@@ -26,12 +26,15 @@ import (
 //   - A job of single has one node, which nobody replaces: it is started again at once, and
 //     nothing is to be noticed. What local learns depends on the nodes, so that its weights are
 //     not compared.
+//   - What a recipe would take from the nodes that are there when a job is created, such as
+//     the number of groups, it names. Else a node that is away for a moment makes another job.
 //   - A step is lost if it was reported before the signal and is made again. Strategies that
 //     train on the whole graph have one step an epoch.
 //   - Noticing is the time from the signal until the plan gives the job to the others; going
 //     on, until one of them reports a step. For single that is the node itself, and its start
 //     counts.
-//   - The node is started again after the job, and the next begins when all nodes own shards.
+//   - The node is started again after the job, and the next begins when all nodes see each
+//     other, vote, and own shards.
 
 const (
 	nodes  = 3
@@ -109,8 +112,11 @@ func ask(strategy string) api.TrainRequest {
 		layers, batch = nodes, 0
 		r.Model, r.Fanout, r.Batch = "gcn", nil, nil
 	}
-	if strategy == "graph" { // its bits depend on the ways, which would be as many as nodes are left
+	switch strategy {
+	case "graph": // its bits depend on the ways, which would be as many as nodes are left
 		r.Set = []api.Setting{{Key: "pipe.ways", Value: fmt.Sprint(nodes)}}
+	case "grappa": // and those of this on the groups
+		r.Set = []api.Setting{{Key: "grappa.groups", Value: fmt.Sprint(nodes)}}
 	}
 	return r
 }

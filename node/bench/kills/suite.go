@@ -24,12 +24,13 @@ type Row struct {
 	event
 	Program string  `json:"program"` // its digest
 	Node    string  `json:"node"`
-	Leader  bool    `json:"leader"`  // whether it was the mesh's
-	Epoch   float64 `json:"epoch"`   // epochs done when the signal came
-	Lost    int     `json:"lost"`    // steps
-	Noticed float64 `json:"noticed"` // seconds until the others had the job
-	Rested  float64 `json:"rested"`  // seconds until the next step
-	Same    bool    `json:"same"`    // weights after every epoch, as undisturbed
+	Leader  bool    `json:"leader"`         // whether it was the mesh's
+	Epoch   float64 `json:"epoch"`          // epochs done when the signal came
+	Lost    int     `json:"lost"`           // steps
+	Noticed float64 `json:"noticed"`        // seconds until the others had the job
+	Rested  float64 `json:"rested"`         // seconds until the next step
+	Same    bool    `json:"same"`           // weights after every epoch, as undisturbed
+	From    int     `json:"from,omitempty"` // the first epoch with other weights, if any has
 	Failed  string  `json:"failed,omitempty"`
 }
 
@@ -51,6 +52,8 @@ func (r *Report) Show(p *result.Page) {
 		switch {
 		case !e.compares():
 			same = "not compared"
+		case e.From > 0:
+			same = fmt.Sprintf("NO, from epoch %d on", e.From)
 		case !e.Same:
 			same = "NO"
 		}

@@ -127,6 +127,9 @@ func long(strategy string) api.TrainRequest {
 	case "graph": // whose bits depend on its ways
 		r.Set = []api.Setting{{Key: "pipe.ways", Value: "3"}}
 	case "pipe":
+	case "grappa": // and those of this on its groups
+		r.Set = []api.Setting{{Key: "grappa.groups", Value: "3"}}
+		fallthrough
 	default:
 		r.Batch, r.Fanout = &batch, []int{3, 3}
 	}
