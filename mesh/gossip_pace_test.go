@@ -73,13 +73,13 @@ func TestAKilledProcessIsSeenSooner(t *testing.T) {
 		virtual(t, 0, func(t *testing.T, g *ground) {
 			g.net.Refuse()
 			g.grow(nodes)
-			victim, longest := g.meshes[1], time.Duration(0)
+			victim, id, longest := g.meshes[1], g.meshes[1].ID(), time.Duration(0)
 			talking := make(chan struct{})
 			talk := func(m *Mesh) { // as Raft's leader does
 				defer func() { talking <- struct{}{} }()
 				for m.ctx.Err() == nil {
 					ctx, cancel := context.WithTimeout(m.ctx, 200*time.Millisecond)
-					_, _ = m.Call(ctx, victim.ID(), "echo", nil)
+					_, _ = m.Call(ctx, id, "echo", nil)
 					<-ctx.Done()
 					cancel()
 				}
@@ -93,7 +93,7 @@ func TestAKilledProcessIsSeenSooner(t *testing.T) {
 				begin := time.Now()
 				must(t, victim.cfg.Conn.Close()) // as kill -9 does
 				for _, m := range others {
-					g.wait("it has failed", func() bool { return statusAt(m, victim.ID()) == Failed })
+					g.wait("it has failed", func() bool { return statusAt(m, id) == Failed })
 				}
 				longest = max(longest, time.Since(begin))
 				_ = victim.Close()
@@ -104,7 +104,7 @@ func TestAKilledProcessIsSeenSooner(t *testing.T) {
 				back.Handle("echo", echo)
 				back.Ready()
 				for _, m := range others {
-					g.wait("it is alive", func() bool { return statusAt(m, victim.ID()) == Alive })
+					g.wait("it is alive", func() bool { return statusAt(m, id) == Alive })
 				}
 				victim = back
 			}
