@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	numbers "github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
@@ -113,7 +114,8 @@ func later(ctx context.Context, m *mesh, p *page) error {
 // waits waits until all nodes say of a job that it waits for nodes of its number.
 func (m *mesh) waits(ctx context.Context, p *page, id string) error {
 	says := func(text string) bool {
-		return strings.Contains(text, "job "+id+" waits, since it computes by number 1 and node "+m.nodes[0].name+" (hopmesh later) by 2: it goes on by itself once")
+		return strings.Contains(text, fmt.Sprintf("job %s waits, since it computes by number %d and node %s (hopmesh later) by %d: it goes on by itself once",
+			id, numbers.Computing, m.nodes[0].name, numbers.Computing+1))
 	}
 	sentence := ""
 	for _, n := range m.nodes {
