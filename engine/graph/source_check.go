@@ -12,7 +12,7 @@ func CheckSource(src Source) error {
 	meta := src.Meta()
 	n := int(meta.Vertices)
 	if meta.Features < 0 || meta.Features > MaxVertices || meta.Classes < 0 || meta.Classes > MaxVertices {
-		return fmt.Errorf("the source tells of %d features and %d classes", meta.Features, meta.Classes)
+		return fmt.Errorf("the source has %d features and %d classes", meta.Features, meta.Classes)
 	}
 	labels := src.Labels()
 	if labels != nil && len(labels) != n {

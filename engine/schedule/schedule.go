@@ -32,7 +32,7 @@ type Plan interface {
 	// At returns the entry that is in force in an epoch, for these nodes and a learning rate;
 	// false: none is.
 	At(epoch int, rate float64) (Entry, bool)
-	// Last returns the first epoch of the last entry; 0: there is none.
+	// Last returns the first epoch of the last entry; 0: there are no entries.
 	Last() int
 	// Propose has an entry agreed on, and does not wait for that. Only the first node of a run
 	// proposes, and only one entry for an epoch.

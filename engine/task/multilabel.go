@@ -27,7 +27,7 @@ var multiLabel = Kind{
 	make:     func(s Spec) Task { return labels{&cells{Spec: s, loss: binary}} },
 }
 
-// sideOf says whether a column is yes.
+// sideOf reports whether a column is yes.
 func sideOf(target []int32, column int) int {
 	switch x := number(target[column]); {
 	case math.IsNaN(x):

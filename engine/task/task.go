@@ -115,7 +115,7 @@ type Meter interface {
 	Values(to map[string]float64)
 }
 
-// Named returns the kind of a name, the first if there is none, or nil if it is unknown.
+// Named returns the kind of a name, the first for "", or nil if the name is unknown.
 func Named(name string) *Kind {
 	if name == "" {
 		return Kinds[0]

@@ -258,7 +258,7 @@ func (t *Learner) agree(ctx context.Context, e *trained.Epoch) error {
 		return fmt.Errorf("exchange what each node did of epoch %d: %w", e.Epoch, err)
 	}
 	e.Rows, e.Edges, e.Slots, e.Sent, e.Phases, e.Seconds = epoch.Rows{}, 0, 0, peer.Counts{}, epoch.Phases{}, 0
-	seen, unsound, told, next := uint64(0), false, -1, uint64(0)
+	seen, unsound, earlier, next := uint64(0), false, -1, uint64(0)
 	var first [sha256.Size]byte
 	for node, m := range messages {
 		var of Share
@@ -274,11 +274,11 @@ func (t *Learner) agree(ctx context.Context, e *trained.Epoch) error {
 		seen, unsound = seen+of.Seen, unsound || of.Unsound > 0
 		switch {
 		case of.Hash == [sha256.Size]byte{}:
-		case told < 0: // all the same, unless devices are mixed
-			told, first = node, of.Hash
+		case earlier < 0: // all the same, unless devices are mixed
+			earlier, first = node, of.Hash
 			e.Hash = hex.EncodeToString(first[:])
 		case of.Hash != first && !s.Mixed:
-			d := &Differing{Epoch: e.Epoch, Nodes: [2]string{s.Name(told), s.Name(node)}}
+			d := &Differing{Epoch: e.Epoch, Nodes: [2]string{s.Name(earlier), s.Name(node)}}
 			if model := t.called(); model != "" {
 				d.Model = " of " + model
 			}

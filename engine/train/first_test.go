@@ -61,7 +61,7 @@ func TestAloneTheFirstCheckpointIsWritten(t *testing.T) {
 // same.
 func TestSharedTheFirstCheckpointMayFail(t *testing.T) {
 	shards := traintest.Communities(t, 600)
-	run := func(full bool) (hash string, told []error, epochs int) {
+	run := func(full bool) (hash string, said []error, epochs int) {
 		m, dirs := traintest.NewMesh(2, traintest.Uneven(len(shards), 2)), []string{t.TempDir(), t.TempDir()}
 		if full {
 			dirs[1] = fullFolder(t)
@@ -70,9 +70,9 @@ func TestSharedTheFirstCheckpointMayFail(t *testing.T) {
 		err := m.Each(func(node int) (err error) {
 			held, o := m.Of(node, shards, train.Options{Strategies: strategies.All, Threads: 1, Dataset: "d", Dir: dirs[node]})
 			if node == 1 {
-				o.Kept = func(err error) { told = append(told, err) }
+				o.Kept = func(err error) { said = append(said, err) }
 				o.Report = func(trained.Epoch) {
-					if len(told) == 0 {
+					if len(said) == 0 {
 						t.Error("an epoch ends before anything is known of a checkpoint")
 					}
 					epochs++
@@ -87,14 +87,14 @@ func TestSharedTheFirstCheckpointMayFail(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dirs[0], train.CheckpointFile)); err != nil {
 			t.Error(err)
 		}
-		return results[0].Last.Hash, told, epochs
+		return results[0].Last.Hash, said, epochs
 	}
 	want, kept, _ := run(false)
-	got, told, epochs := run(true)
+	got, said, epochs := run(true)
 	if len(kept) == 0 || kept[0] != nil {
 		t.Errorf("with room: %v", kept)
 	}
-	if len(told) == 0 || told[0] == nil || epochs != 4 || got != want {
-		t.Errorf("without room: %v, after %d epochs it has %s, not %s", told, epochs, got, want)
+	if len(said) == 0 || said[0] == nil || epochs != 4 || got != want {
+		t.Errorf("without room: %v, after %d epochs it has %s, not %s", said, epochs, got, want)
 	}
 }

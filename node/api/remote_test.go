@@ -164,7 +164,7 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 		go func() {
 			done <- over(Remote(f, metrics()), "GET", "/v1/events", "r", func(r *http.Request) { *r = *r.WithContext(ctx) })
 		}()
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		select {
 		case <-done:
 			t.Fatal("it ended while the token held")
@@ -237,7 +237,7 @@ func TestSlowClients(t *testing.T) {
 			if c.reads {
 				go func() { _, _ = io.Copy(io.Discard, conn) }()
 			}
-			time.Sleep(3 * streamTimeout)
+			<-time.After(3 * streamTimeout)
 			if _, err := conn.Write([]byte("x")); err == nil {
 				t.Errorf("%s: the connection is held", name)
 			}

@@ -82,13 +82,13 @@ func TestTheScheduleIsInThePlan(t *testing.T) {
 		c.teach(f.train)
 		c.set(func() { c.silent = true })
 		id := c.scheduled(9)
-		time.Sleep(5 * second)
+		<-time.After(5 * second)
 		synctest.Wait()
 		if len(f.said) > 0 || len(c.job(id).Schedule) > 0 {
 			t.Errorf("without a leader the nodes follow %v", f.said)
 		}
 		c.set(func() { c.silent = false })
-		time.Sleep(2 * second)
+		<-time.After(2 * second)
 		if f.follow("1 leap two slots false") != 3 {
 			t.Errorf("the nodes follow %v", f.said)
 		}
@@ -97,7 +97,7 @@ func TestTheScheduleIsInThePlan(t *testing.T) {
 			t.Errorf("the plan has %+v", j.Schedule)
 		}
 		c.again(id)
-		time.Sleep(2 * second)
+		<-time.After(2 * second)
 		if f.follow("1 leap two slots true") != 3 || len(c.job(id).Schedule) != 1 {
 			t.Errorf("in the next generation the nodes follow %v", f.said)
 		}

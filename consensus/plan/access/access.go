@@ -154,8 +154,8 @@ func (s Set) Pinning(authority uint64) Set {
 	return next
 }
 
-// Find returns the token whose secret has this hash. It returns ErrUnknown or ErrExpired if there
-// is none that is valid. How long it takes says nothing of how much of a hash is right.
+// Find returns the token whose secret has this hash. It returns ErrUnknown or ErrExpired if no
+// valid token has it. Its time does not depend on how much of a hash is right.
 func (s Set) Find(hash string, now time.Time) (Token, error) {
 	var found Token
 	for _, t := range s {

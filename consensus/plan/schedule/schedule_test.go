@@ -50,11 +50,11 @@ func TestEntriesReplaceWhatBeginsLater(t *testing.T) {
 		e    Entry
 		want string
 	}{
-		"later ones go":              {entry(10, 5, "a", "1"), "1:ab/4 9:ab/3 10:a/1"},
-		"also of the same epoch":     {entry(9, 5, "a", "1"), "1:ab/4 9:a/1"},
-		"what is the same is none":   {entry(10, 5, "ab", "3"), "1:ab/4 9:ab/3"},
-		"a repeated proposal":        {entry(9, 3, "ab", "3"), "1:ab/4 9:ab/3 12:ab/2"},
-		"other nodes need their own": {entry(13, 5, "a", "2"), "1:ab/4 9:ab/3 12:ab/2 13:a/2"},
+		"later ones go":               {entry(10, 5, "a", "1"), "1:ab/4 9:ab/3 10:a/1"},
+		"also of the same epoch":      {entry(9, 5, "a", "1"), "1:ab/4 9:a/1"},
+		"an equal entry adds nothing": {entry(10, 5, "ab", "3"), "1:ab/4 9:ab/3"},
+		"a repeated proposal":         {entry(9, 3, "ab", "3"), "1:ab/4 9:ab/3 12:ab/2"},
+		"other nodes need their own":  {entry(13, 5, "a", "2"), "1:ab/4 9:ab/3 12:ab/2 13:a/2"},
 	} {
 		if got := say(must(t, l, c.e)); got != c.want {
 			t.Errorf("%s: %s, not %s", name, got, c.want)
@@ -75,7 +75,7 @@ func TestAt(t *testing.T) {
 		epoch int
 		work  string
 		rate  float64
-		want  string // "": there is none
+		want  string // "": no entry
 	}{
 		"the first":                    {1, "ab", 0.1, "4"},
 		"until the next":               {4, "ab", 0.1, "4"},

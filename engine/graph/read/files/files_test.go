@@ -10,7 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/read/files"
 )
 
-// Paths and addresses are told apart, and a pipe is neither a file nor a folder.
+// Paths are distinguished from addresses, and a pipe is neither a file nor a folder.
 func TestLocalNames(t *testing.T) {
 	dir := t.TempDir()
 	file, pipe := filepath.Join(dir, "b.csv"), filepath.Join(dir, "a")
