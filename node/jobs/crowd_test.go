@@ -213,7 +213,7 @@ func (c *crowd) open(j plan.Job, names []string, self int) (peer.Peers, func(err
 	s := session{Node: n.Node(self), net: n, self: self, ctx: ctx, running: new(sync.WaitGroup), opened: new(atomic.Bool)}
 	return s, func(cause error) {
 		n.mu.Lock()
-		n.closed[self], n.silent[self] = true, errors.Is(cause, context.Canceled) || errors.Is(cause, errStopping)
+		n.closed[self], n.silent[self] = true, errors.Is(cause, errStopping)
 		n.mu.Unlock()
 		cancel(cause)
 		s.running.Wait()

@@ -253,7 +253,8 @@ func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 	}
 	run.past = r.pastOf(j)
 	node := ctx
-	ctx, run.cancel = context.WithCancelCause(node)
+	// A node that stops ends its run with a cause, so that the engine saves what there is.
+	ctx, run.cancel = context.WithCancelCause(context.WithoutCancel(node))
 	run.way.agreed = newAgreed(ctx, r.cfg, j)
 	if j.Stopping {
 		run.cancel(errWanted)

@@ -171,6 +171,25 @@ func TestNodeStopsWhileNobodyHears(t *testing.T) {
 	})
 }
 
+// The engine of a node that stops is asked to end its run, so that it saves what nodes have yet
+// to combine.
+func TestNodeThatStopsAsksTheEngine(t *testing.T) {
+	inTime(t, func(t *testing.T, w *world) {
+		ended := make(chan error, 1)
+		w.teach(func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
+			res, err := lessons(1000, time.Second)(ctx, r, s, o)
+			ended <- context.Cause(ctx)
+			return res, err
+		})
+		w.create(1000)
+		<-time.After(2500 * time.Millisecond)
+		w.stop()
+		if cause := <-ended; !errors.Is(cause, train.ErrAsked) {
+			t.Errorf("the run ended by %v", cause)
+		}
+	})
+}
+
 // The node has told of a job's end, and reads of it much later: it does not begin
 // the job again.
 func TestOldPlanBeginsNothing(t *testing.T) {
