@@ -30,6 +30,7 @@ type Consensus struct {
 
 	failure  failure
 	ending   ending
+	lack     atomic.Pointer[error]
 	attempts attempts
 }
 
@@ -43,6 +44,7 @@ type failure struct {
 // ending is the end of Raft.
 type ending struct {
 	once    sync.Once
+	began   chan struct{} // closed first
 	stopped raft.Future
 }
 
@@ -181,6 +183,15 @@ func (c *Consensus) Err() error {
 	default:
 		return nil
 	}
+}
+
+// Lack returns what this machine lacks while this node can't write to the plan's log, and therefore
+// takes no part in decisions; else nil.
+func (c *Consensus) Lack() error {
+	if err := c.lack.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func (c *Consensus) fail(err error) {

@@ -20,7 +20,9 @@ import (
 // as usual. Raft's other goroutines, which send entries, handle errors themselves.
 //
 // What the machine lacks, such as open files or memory, is no damage: see unwritable. It is logged
-// and tried again. If it lasts and Raft can't go on, the node ends, and its log stays as it is.
+// and tried again. If nothing can be read for long and Raft can't go on, the node ends, and its log
+// stays as it is. Without room for its term or its vote, a node takes no part in Raft until there is
+// some: it promises nothing, and the others go on without it.
 
 // guard is what all guards need.
 type guard struct {
@@ -28,6 +30,8 @@ type guard struct {
 	log  *slog.Logger
 	// started is set once Raft runs. Until then it has no goroutines of its own.
 	started *atomic.Bool
+	lack    *atomic.Pointer[error] // why Raft waits; nil: it does not
+	ended   <-chan struct{}        // closed when Raft is to end
 }
 
 const (
@@ -121,20 +125,37 @@ type guardedStable struct {
 }
 
 func (g guardedStable) Set(key, value []byte) error {
-	return g.stop(g.StableStore.Set(key, value))
+	return g.keep(func() error { return g.StableStore.Set(key, value) })
 }
 
 func (g guardedStable) SetUint64(key []byte, value uint64) error {
-	return g.stop(g.StableStore.SetUint64(key, value))
+	return g.keep(func() error { return g.StableStore.SetUint64(key, value) })
 }
 
-func (g guardedStable) stop(err error) error {
-	if err == nil {
-		return nil
+// keep returns once the node may act on what it stores.
+func (g guardedStable) keep(store func() error) error {
+	for waits := false; ; waits = true {
+		err := store()
+		if err == nil {
+			if waits {
+				g.lack.Store(nil)
+				g.log.Info("there is room for the plan's log again")
+			}
+			return nil
+		}
+		if !g.started.Load() || !unwritable(err) {
+			g.fail(fmt.Errorf("what this node promises can't be kept: %w", err))
+			runtime.Goexit()
+		}
+		if g.lack.Store(&err); !waits {
+			g.log.Warn("this node takes no part in decisions until it can write to the plan's log", "err", err)
+		}
+		select {
+		case <-time.After(shortagePause):
+		case <-g.ended:
+			runtime.Goexit()
+		}
 	}
-	g.fail(fmt.Errorf("what this node promises can't be kept: %w", err))
-	runtime.Goexit()
-	return err
 }
 
 // guardedSnapshots guards the snapshots. Raft handles their errors itself.

@@ -210,13 +210,76 @@ func TestShortageIsNoDamage(t *testing.T) {
 			t.Fatalf("%v", err)
 		}
 		time.AfterFunc(time.Second, func() { f.lack(nil) })
-		g := guardedLog{s.Log, guard{func(err error) { t.Error(err) }, discard(), new(atomic.Bool)}}
+		g := guardedLog{s.Log, guard{fail: func(err error) { t.Error(err) }, log: discard(), started: new(atomic.Bool)}}
 		if err := g.GetLog(1, new(raft.Log)); err != nil {
 			t.Error(err)
 		}
 		n.start(nil)
 		c.leader()
 	})
+}
+
+// cramped is a stable store on a disk that may be full.
+type cramped struct {
+	raft.StableStore
+	full atomic.Bool
+}
+
+func (c *cramped) Set(key, value []byte) error {
+	if c.full.Load() {
+		return syscall.ENOSPC
+	}
+	return c.StableStore.Set(key, value)
+}
+
+func (c *cramped) SetUint64(key []byte, value uint64) error {
+	if c.full.Load() {
+		return syscall.ENOSPC
+	}
+	return c.StableStore.SetUint64(key, value)
+}
+
+// A voter that has no room for its vote does not vote, and waits for room: it goes on by itself, and
+// can be stopped meanwhile.
+func TestVoterWithoutRoomForItsVote(t *testing.T) {
+	for _, stops := range []bool{false, true} {
+		virtual(t, func(t *testing.T, c *cluster) {
+			c.found("a")
+			c.grow("b", "c")
+			c.waitVoterCount(15*time.Second, 3)
+			first := c.leader()
+			var others []*node
+			for _, n := range c.nodes {
+				if n != first {
+					others = append(others, n)
+				}
+			}
+			n, third := others[0], others[1]
+			n.stop()
+			disk := &cramped{StableStore: n.stores.Stable}
+			n.stores.Stable = disk
+			n.start(nil)
+			c.waitEqual(time.Minute)
+			disk.full.Store(true)
+			first.kill()
+			pass(time.Minute)
+			if n.Lack() == nil || n.Err() != nil {
+				t.Fatalf("it lacks %v, and has ended by %v", n.Lack(), n.Err())
+			}
+			if third.IsLeader() || n.IsLeader() {
+				t.Error("it has promised what it can't keep")
+			}
+			if stops {
+				n.stop() // fails the test if that takes long
+				return
+			}
+			disk.full.Store(false)
+			c.leader()
+			if n.Lack() != nil {
+				t.Error(n.Lack())
+			}
+		})
+	}
 }
 
 // Digests are known of the last states, at their index.

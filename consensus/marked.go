@@ -119,10 +119,12 @@ func (l *markedLog) StoreLogs(logs []*raft.Log) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.wrote) < l.every {
-		return nil
+	if time.Since(l.wrote) >= l.every {
+		// The entries are stored. If Raft heard otherwise it would send them again, and the log
+		// takes none twice. The mark follows with later ones.
+		_ = l.note(logs[len(logs)-1].Index)
 	}
-	return l.note(logs[len(logs)-1].Index)
+	return nil
 }
 
 // DeleteRange lowers the mark first if the tail of the log is deleted.

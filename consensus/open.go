@@ -28,7 +28,7 @@ func Open(cfg Config) (*Consensus, error) {
 	log := newLogger(cfg.Log)
 	c := &Consensus{
 		cfg: cfg, changes: newSignal(), calls: new(calls),
-		hint: make(chan struct{}, 1), spread: make(chan struct{}, 1), failure: failure{ed: make(chan struct{})},
+		hint: make(chan struct{}, 1), spread: make(chan struct{}, 1), failure: failure{ed: make(chan struct{})}, ending: ending{began: make(chan struct{})},
 	}
 	c.fsm = newFSM(c.changes.fire, c.fail)
 	conf := raftConfig(cfg.ID, log)
@@ -60,7 +60,10 @@ func Open(cfg Config) (*Consensus, error) {
 
 // stop makes Raft stop, and returns what tells that it has.
 func (c *Consensus) stop() raft.Future {
-	c.ending.once.Do(func() { c.ending.stopped = c.raft.Shutdown() })
+	c.ending.once.Do(func() {
+		close(c.ending.began)
+		c.ending.stopped = c.raft.Shutdown()
+	})
 	return c.ending.stopped
 }
 
@@ -91,7 +94,7 @@ func (c *Consensus) start(conf *raft.Config) error {
 
 func (c *Consensus) startRaft(conf *raft.Config) error {
 	s := c.cfg.Stores
-	g := guard{c.fail, c.cfg.Log, new(atomic.Bool)}
+	g := guard{c.fail, c.cfg.Log, new(atomic.Bool), &c.lack, c.ending.began}
 	s.Log, s.Stable, s.Snapshots = guardedLog{newSuffixLog(s.Log), g}, guardedStable{s.Stable, g}, guardedSnapshots{s.Snapshots, g}
 	if c.cfg.Genesis != nil {
 		found := raft.Configuration{Servers: []raft.Server{voter(c.cfg.ID)}}

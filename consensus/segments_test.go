@@ -155,6 +155,45 @@ func TestTheLedgerFindsNoRoom(t *testing.T) {
 	}
 }
 
+// Entries that are stored count, though the ledger has no room for the mark of how many there are. The
+// mark follows once there is.
+func TestTheMarkFindsNoRoom(t *testing.T) {
+	dir := t.TempDir()
+	s, err := openDisk(dir, discard(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	obstacle := filepath.Join(dir, "wal", ledgerName+".tmp")
+	if err := os.Mkdir(obstacle, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(2) {
+		if err := s.Log.StoreLogs(large(i+1, i+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(obstacle); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Log.StoreLogs(large(3, 3)); err != nil {
+		t.Fatal(err)
+	}
+	wantLarge(t, s.Log, 3)
+	killed := t.TempDir()
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	after, err := openDisk(killed, discard(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = after.Close() }()
+	if mark, err := after.Stable.GetUint64(markKey); err != nil || mark != 3 {
+		t.Errorf("the mark is %d, %v", mark, err)
+	}
+}
+
 // Where the end of the log can't be cut off since no segment can begin behind it, entries that
 // come next are there after a restart.
 func TestACutFindsNoRoom(t *testing.T) {

@@ -208,6 +208,9 @@ func (m *Member) Problems(s *plan.State) []string {
 			voters++
 		}
 	}
+	if lack := m.plan.Lack(); lack != nil {
+		list = append(list, fmt.Sprintf("this node takes no part in decisions, since it can't write to the plan's log (%v): make room, and it goes on by itself", lack))
+	}
 	if voters == 0 && len(unlike) == 0 {
 		list = append(list, "this node has not reached the mesh yet: it seeks its members where it knew them; if they have all moved, start it again with --join HOST:PORT of one")
 	} else if voters > 0 && m.orders.Leader() == "" {

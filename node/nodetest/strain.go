@@ -19,7 +19,8 @@ type strain struct {
 	skew time.Duration // of the clock
 }
 
-// Fill makes every write to the node's log fail as on a full disk, or ends that.
+// Fill makes every write to the node's log, of its term and of its vote fail as on a full disk, or
+// ends that.
 func (i *Instance) Fill(full bool) { i.strain.set(func(s *strain) { s.full = full }) }
 
 // Drag makes every write to the node's log take so long.
@@ -48,8 +49,38 @@ func (s *strain) clock() time.Time {
 }
 
 func (s *strain) watch(stores consensus.Stores) consensus.Stores {
-	stores.Log = strained{stores.Log, s}
+	stores.Log, stores.Stable = strained{stores.Log, s}, strainedStable{stores.Stable, s}
 	return stores
+}
+
+// room returns an error while the disk is full.
+func (s *strain) room() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.full {
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+// strainedStable is a term and a vote on such a disk.
+type strainedStable struct {
+	raft.StableStore
+	strain *strain
+}
+
+func (s strainedStable) Set(key, value []byte) error {
+	if err := s.strain.room(); err != nil {
+		return err
+	}
+	return s.StableStore.Set(key, value)
+}
+
+func (s strainedStable) SetUint64(key []byte, value uint64) error {
+	if err := s.strain.room(); err != nil {
+		return err
+	}
+	return s.StableStore.SetUint64(key, value)
 }
 
 // strained is a log on such a disk.

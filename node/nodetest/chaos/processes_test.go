@@ -71,6 +71,7 @@ type settlement struct {
 	still  map[int]bool // paused
 	going  map[int]bool // asked to leave, or revoked
 	mayEnd map[int]string
+	tight  map[int]bool // begun while its disk was full
 	*promises
 	asked sync.WaitGroup
 }
@@ -86,7 +87,7 @@ func (c client) StartJob(ctx context.Context, r api.TrainRequest) (string, error
 // settle starts a mesh with a dataset and a job that trains, before any fault.
 func settle(t *testing.T, h history) *settlement {
 	s := &settlement{
-		T: t, h: h, source: files(t), hurt: -1, still: map[int]bool{}, going: map[int]bool{}, mayEnd: map[int]string{}, promises: noPromises(),
+		T: t, h: h, source: files(t), hurt: -1, still: map[int]bool{}, going: map[int]bool{}, mayEnd: map[int]string{}, tight: map[int]bool{}, promises: noPromises(),
 	}
 	var err error
 	if s.field, err = shape.New(t.Context(), most, shape.Link{Rate: lineRate, Delay: lineDelay}); err != nil {
@@ -212,13 +213,14 @@ func (s *settlement) happen() {
 	}
 }
 
-// bury fails the test if a node has ended by itself that may not.
+// bury fails the test if a node has ended by itself that may not. Without room a node may refuse to
+// begin, but one that runs waits for it.
 func (s *settlement) bury() {
 	for i, p := range s.crew.Nodes {
 		if s.runs(i) || s.going[i] || p.Err() == nil || p.Signalled() {
 			continue
 		}
-		if s.disks[i].full() && strings.Contains(p.Said(), "no space left") {
+		if s.tight[i] && strings.Contains(p.Said(), "no space left") {
 			continue
 		}
 		if may := s.mayEnd[i]; may == "" || !strings.Contains(p.Said(), may) {
@@ -313,6 +315,7 @@ func (s *settlement) restart(i int) error {
 	if s.runs(i) || s.going[i] {
 		return nil
 	}
+	s.tight[i] = s.disks[i].full()
 	return s.crew.Begin(context.WithoutCancel(s.Context()), i)
 }
 
