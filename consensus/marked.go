@@ -165,7 +165,9 @@ func (l *markedLog) Close() error {
 		return nil
 	}
 	if err == nil && last > l.mark {
-		err = l.note(last)
+		if err = l.note(last); unwritable(err) {
+			err = nil // the mark of before holds, and no entry is lost
+		}
 	}
 	return errors.Join(err, l.segments.Close())
 }

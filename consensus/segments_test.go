@@ -194,6 +194,35 @@ func TestTheMarkFindsNoRoom(t *testing.T) {
 	}
 }
 
+// A node that stops on a full disk stops well, with the mark of before.
+func TestTheLastMarkFindsNoRoom(t *testing.T) {
+	const full = "/dev/full" // takes nothing
+	if _, err := os.Stat(full); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	s, err := openDisk(dir, discard(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(2) {
+		if err := s.Log.StoreLogs(large(i+1, i+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(full, filepath.Join(dir, "wal", ledgerName+".tmp")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if s, err = openDisk(dir, discard(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	wantLarge(t, s.Log, 2)
+}
+
 // Where the end of the log can't be cut off since no segment can begin behind it, entries that
 // come next are there after a restart.
 func TestACutFindsNoRoom(t *testing.T) {
