@@ -60,15 +60,17 @@ var parts = []string{Train, Val, Test, All}
 
 // A Question is a program's.
 type Question struct {
-	Type    string  `json:"type"`
-	Version int     `json:"version"` // of hello
-	Bytes   uint64  `json:"bytes"`   // of room
-	DType   string  `json:"dtype"`   // of sum
-	Region  *Region `json:"region"`  // of sum, keep and draw
-	Weight  float64 `json:"weight"`  // of sum
-	Fanout  []int   `json:"fanout"`  // of draw
-	Number  uint64  `json:"number"`  // of draw
-	Part    string  `json:"part"`    // of own
+	Type    string `json:"type"`
+	Version int    `json:"version"` // of hello
+	// FreshFirst has the edges of batches lie as Batch.FreshFirst says; of hello.
+	FreshFirst bool    `json:"fresh_first"`
+	Bytes      uint64  `json:"bytes"`  // of room
+	DType      string  `json:"dtype"`  // of sum
+	Region     *Region `json:"region"` // of sum, keep and draw
+	Weight     float64 `json:"weight"` // of sum
+	Fanout     []int   `json:"fanout"` // of draw
+	Number     uint64  `json:"number"` // of draw
+	Part       string  `json:"part"`   // of own
 	Scores
 }
 
@@ -194,13 +196,18 @@ type (
 		Nodes    int    `json:"nodes"`
 		HopNodes []int  `json:"hop_nodes"`
 		HopEdges []int  `json:"hop_edges"`
-		// HopFresh counts the last of a hop's edges: those of targets that the hop before was
-		// the first to reach.
-		HopFresh []int  `json:"hop_fresh"`
-		NID      Region `json:"n_id"`
-		X        Region `json:"x"`
-		Edges    Region `json:"edge_index"`
-		Y        Region `json:"y"`
+		// HopFresh counts the edges of a hop whose targets the hop before was the first to
+		// reach. They are the last of the hop's, and a program that wants them alone copies
+		// them.
+		HopFresh []int `json:"hop_fresh"`
+		// FreshFirst means that they come before all others, by hop, and after them the others
+		// of each hop, the outermost first. So the former are one array, and those of the
+		// outermost hop are another.
+		FreshFirst bool   `json:"fresh_first,omitempty"`
+		NID        Region `json:"n_id"`
+		X          Region `json:"x"`
+		Edges      Region `json:"edge_index"`
+		Y          Region `json:"y"`
 	}
 	// Owned answers own: the numbers of vertices, and their names in the source. These are
 	// numbers, or text with the end of each.

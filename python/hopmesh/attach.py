@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import mmap
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -204,29 +203,41 @@ class Answer:
 
     def number(self, name: str) -> int:
         """Returns a whole number of at least 0."""
-        with self._checked():
+        try:
             return whole(self._fields, name)
+        except _Garbage as error:
+            raise self._connection._broken(error) from None
 
     def numbers(self, name: str, count: int) -> list[int]:
         """Returns a list of whole numbers."""
-        with self._checked():
-            listed = self._fields.get(name)
-            if not isinstance(listed, list) or len(listed) != count:
-                raise _Garbage(f"{name} is no list of {count} numbers")
-            return [whole({name: value}, name) for value in listed]
+        listed = self._fields.get(name)
+        if not isinstance(listed, list) or len(listed) != count:
+            raise self.wrong(f"{name} is no list of {count} numbers")
+        for value in listed:
+            if type(value) is not int or not 0 <= value < 1 << 62:
+                raise self.wrong(f"{name} is no whole number")
+        return listed
 
     def real(self, name: str) -> float:
         """Returns a number."""
-        with self._checked():
-            value = self._fields.get(name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise _Garbage(f"{name} is no number")
-            return float(value)
+        value = self._fields.get(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self.wrong(f"{name} is no number")
+        return float(value)
+
+    def flag(self, name: str) -> bool:
+        """Reports whether a field is true. One that is missing is false."""
+        value = self._fields.get(name, False)
+        if not isinstance(value, bool):
+            raise self.wrong(f"{name} is neither true nor false")
+        return value
 
     def region(self, name: str) -> Region:
         """Returns a part of the shared memory."""
-        with self._checked():
+        try:
             return Region.of(self._fields.get(name))
+        except _Garbage as error:
+            raise self._connection._broken(error) from None
 
     def has(self, name: str) -> bool:
         """Reports whether a field is there and is not null."""
@@ -235,13 +246,6 @@ class Answer:
     def wrong(self, what: str) -> Error:
         """Ends the connection, and returns the error of an answer that contradicts itself."""
         return self._connection._broken(_Garbage(what))
-
-    @contextlib.contextmanager
-    def _checked(self) -> Iterator[None]:
-        try:
-            yield
-        except _Garbage as error:
-            raise self._connection._broken(error) from None
 
 
 def whole(fields: Mapping[str, Any], name: str) -> int:

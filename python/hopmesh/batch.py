@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hopmesh.attach import Answer
 from hopmesh.error import Error
@@ -105,14 +107,13 @@ def read(
     }
     if copy:
         arrays = {name: array.copy() for name, array in arrays.items()}
-    edges = arrays.pop("edge_index")
-    ends, reached = np.cumsum(hop_edges), np.cumsum(hop_nodes).tolist()
-    hops = [edges[:, end - count : end] for end, count in zip(ends, hop_edges, strict=True)]
-    fresh = [edges[:, end - count : end] for end, count in zip(ends, hop_fresh, strict=True)]
+    by_hop = _fresh_first if answer.flag("fresh_first") else _in_order
+    fresh, hops = by_hop(arrays.pop("edge_index"), hop_edges, hop_fresh)
+    reached = list(itertools.accumulate(hop_nodes))
     sizes = [(reached[hop + 1], reached[hop]) for hop in range(layers)]
     return Batch(
         **arrays,
-        edge_index=edges if hop_fresh == hop_edges else np.concatenate(fresh, axis=1),
+        edge_index=fresh,
         batch_size=roots,
         weight=roots,
         num_sampled_nodes=hop_nodes,
@@ -121,6 +122,36 @@ def read(
         epoch=epoch,
         step=step,
     )
+
+
+Edges = NDArray[np.int64]
+
+
+def _fresh_first(edges: Edges, all: list[int], fresh: list[int]) -> tuple[Edges, list[Edges]]:
+    """Returns the fresh edges of all hops, and all edges of each.
+
+    The former come first, by hop; then come the others of each hop, the outermost first. So
+    nothing is copied but edges of hops between the first and the outermost one.
+    """
+    hops, begin, end = [], 0, edges.shape[1]
+    for every, new in zip(all, fresh, strict=True):
+        middle, old = begin + new, end - (every - new)
+        if middle == old or old == end:
+            hops.append(edges[:, begin : begin + every])
+        else:
+            hops.append(np.concatenate([edges[:, old:end], edges[:, begin:middle]], axis=1))
+        begin, end = middle, old
+    return edges[:, :begin], hops
+
+
+def _in_order(edges: Edges, all: list[int], fresh: list[int]) -> tuple[Edges, list[Edges]]:
+    """Does it for a daemon that has the fresh edges of each hop last."""
+    hops, new, end = [], [], 0
+    for every, last in zip(all, fresh, strict=True):
+        end += every
+        hops.append(edges[:, end - every : end])
+        new.append(edges[:, end - last : end])
+    return edges if fresh == all else np.concatenate(new, axis=1), hops
 
 
 def _stand_in(program: Program, epoch: int, step: int) -> Batch:

@@ -55,7 +55,7 @@ class Program:
         self.begun = False
         while True:
             try:
-                read = self._ask("hello", "ready", version=VERSION)
+                read = self._ask("hello", "ready", version=VERSION, fresh_first=True)
                 break
             except Again:
                 pass  # the nodes changed again before they had met

@@ -20,6 +20,8 @@ from hopmesh.mesh import Mesh
 
 FEATURES, CLASSES, LAYERS = 3, 4, 2
 HOP_NODES, HOP_EDGES, HOP_FRESH = [2, 3, 1], [4, 5], [4, 2]
+# The order in which edges lie, by their order by hops.
+FRESH_FIRST = [0, 1, 2, 3, 7, 8, 4, 5, 6]
 
 
 class Session:
@@ -119,10 +121,12 @@ class Session:
         daemon, nodes = self.daemon, sum(HOP_NODES)
         x = np.full((nodes, FEATURES), 10 * daemon.epoch + daemon.step, "<f4")
         edges = np.arange(2 * sum(HOP_EDGES), dtype="<i8").reshape(2, -1) % nodes
+        if daemon.fresh_first:
+            edges = edges[:, FRESH_FIRST]
         fields = {
             "epoch": daemon.epoch, "step": daemon.step, "steps": daemon.steps,
             "roots": HOP_NODES[0], "nodes": nodes, "hop_nodes": HOP_NODES, "hop_edges": HOP_EDGES,
-            "hop_fresh": HOP_FRESH,
+            "hop_fresh": HOP_FRESH, "fresh_first": daemon.fresh_first,
             "n_id": self.put(self.batches, 0, 7 * np.arange(nodes, dtype="<i8")),
             "x": self.put(self.batches, 512, x),
             "edge_index": self.put(self.batches, 1024, edges),
@@ -210,6 +214,7 @@ class FakeDaemon:
         self.path = path
         self.epochs, self.steps, self.rank, self.size = 2, 3, 0, 1
         self.epoch, self.step, self.memories = 1, 0, 0
+        self.fresh_first = True  # False: as daemons before had it
         self.kept: bytes | None = None
         self.kept_at = (1, 0)
         # What the other ranks add to each sum, and their weight.

@@ -9,6 +9,7 @@ import pytest
 from fake_daemon import FakeDaemon, Session, loader
 
 import hopmesh
+from hopmesh import batch as batches
 from hopmesh import program
 from hopmesh.client import Client
 from hopmesh.mesh import Mesh
@@ -49,8 +50,11 @@ def test_the_course_of_a_job(mesh: Mesh, daemon: FakeDaemon) -> None:
     assert kinds == ["hello", *(["next"] * 4 + ["report", "next"]) * 2, "next"]
 
 
-def test_a_batch(mesh: Mesh) -> None:
+@pytest.mark.parametrize("fresh_first", [True, False])
+def test_a_batch(mesh: Mesh, daemon: FakeDaemon, fresh_first: bool) -> None:
+    daemon.fresh_first = fresh_first
     batch = next(iter(loader(mesh)))
+    assert daemon.asked("hello")[0]["fresh_first"]
     assert isinstance(batch, hopmesh.Batch)
     assert batch.x.shape == (6, 3) and batch.x.dtype == np.float32
     assert batch.n_id.tolist() == [0, 7, 14, 21, 28, 35] and batch.y.tolist() == [1, -1]
@@ -59,8 +63,28 @@ def test_a_batch(mesh: Mesh) -> None:
     assert (batch.num_sampled_nodes, batch.num_sampled_edges) == ([2, 3, 1], [4, 2])
     outer, inner = batch.adjs
     assert (outer.size, inner.size) == ((6, 5), (5, 2)) and outer.e_id is None
-    assert outer.edge_index.tolist() == [[4, 5, 0, 1, 2], [1, 2, 3, 4, 5]]
+    assert sorted(outer.edge_index.T.tolist()) == [[0, 3], [1, 4], [2, 5], [4, 1], [5, 2]]
     assert inner.edge_index.tolist() == [[0, 1, 2, 3], [3, 4, 5, 0]]
+    if fresh_first:  # nothing was copied
+        arrays = (batch.edge_index, outer.edge_index, inner.edge_index)
+        assert not any(array.flags.owndata for array in arrays)
+
+
+@pytest.mark.parametrize(
+    "every, fresh",
+    [([4, 9, 7, 30], [4, 5, 0, 11]), ([3, 3], [3, 3]), ([5, 6, 6], [5, 6, 1]), ([0, 0], [0, 0])],
+)
+def test_edges_of_hops(every: list[int], fresh: list[int]) -> None:
+    in_order = np.stack([np.arange(sum(every)), np.repeat(np.arange(len(every)), every)])
+    ends = np.cumsum(every)
+    new = [i for end, n in zip(ends, fresh, strict=True) for i in range(end - n, end)]
+    hops = list(zip(ends, every, fresh, strict=True))
+    old = [i for end, n, k in hops[::-1] for i in range(end - n, end - k)]
+    first, of_hops = batches._fresh_first(in_order[:, new + old], every, fresh)
+    same, as_before = batches._in_order(in_order, every, fresh)
+    assert first[0].tolist() == same[0].tolist() == new
+    for one, other in zip(of_hops, as_before, strict=True):
+        assert sorted(one[0]) == other[0].tolist() and set(one[1]) == set(other[1])
 
 
 def test_how_long_a_batch_lives(mesh: Mesh) -> None:

@@ -90,6 +90,7 @@ GARBAGE = {
     "nodes": (batch(hop_nodes=[2, 3, 2]), "hop_nodes do not add up"),
     "seeds": (batch(hop_nodes=[3, 2, 1]), "hop_nodes do not add up"),
     "fresh": (batch(hop_fresh=[5, 2]), "more fresh edges than edges"),
+    "order": (batch(fresh_first=1), "fresh_first is neither true nor false"),
     "edges": (batch(hop_edges=[4, 2.5]), "hop_edges is no whole number"),
     "sum": (batch(hop_edges=[4, 4]), r"an array of \(2, 8\) has 144 bytes"),
     "region": (batch(x=[1]), "a region is missing"),

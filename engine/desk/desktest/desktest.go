@@ -17,34 +17,35 @@ import (
 
 // A Reply is an answer as a program reads it.
 type Reply struct {
-	Type     string       `json:"type"`
-	Why      string       `json:"why"`
-	Error    string       `json:"error"`
-	Rank     int          `json:"rank"`
-	Size     int          `json:"size"`
-	Node     string       `json:"node"`
-	Epoch    int          `json:"epoch"`
-	Step     int          `json:"step"`
-	Steps    int          `json:"steps"`
-	Epochs   int          `json:"epochs"`
-	Features int          `json:"features"`
-	Classes  int          `json:"classes"`
-	Layers   int          `json:"layers"`
-	State    *desk.Region `json:"state"`
-	Roots    int          `json:"roots"`
-	Nodes    int          `json:"nodes"`
-	HopNodes []int        `json:"hop_nodes"`
-	HopEdges []int        `json:"hop_edges"`
-	HopFresh []int        `json:"hop_fresh"`
-	NID      desk.Region  `json:"n_id"`
-	X        desk.Region  `json:"x"`
-	Edges    desk.Region  `json:"edge_index"`
-	Y        desk.Region  `json:"y"`
-	Region   *desk.Region `json:"region"`
-	IDs      *desk.Region `json:"ids"`
-	Marks    desk.Region  `json:"marks"`
-	Weight   float64      `json:"weight"`
-	Bytes    uint64       `json:"bytes"`
+	Type       string       `json:"type"`
+	Why        string       `json:"why"`
+	Error      string       `json:"error"`
+	Rank       int          `json:"rank"`
+	Size       int          `json:"size"`
+	Node       string       `json:"node"`
+	Epoch      int          `json:"epoch"`
+	Step       int          `json:"step"`
+	Steps      int          `json:"steps"`
+	Epochs     int          `json:"epochs"`
+	Features   int          `json:"features"`
+	Classes    int          `json:"classes"`
+	Layers     int          `json:"layers"`
+	State      *desk.Region `json:"state"`
+	Roots      int          `json:"roots"`
+	Nodes      int          `json:"nodes"`
+	HopNodes   []int        `json:"hop_nodes"`
+	HopEdges   []int        `json:"hop_edges"`
+	HopFresh   []int        `json:"hop_fresh"`
+	FreshFirst bool         `json:"fresh_first"`
+	NID        desk.Region  `json:"n_id"`
+	X          desk.Region  `json:"x"`
+	Edges      desk.Region  `json:"edge_index"`
+	Y          desk.Region  `json:"y"`
+	Region     *desk.Region `json:"region"`
+	IDs        *desk.Region `json:"ids"`
+	Marks      desk.Region  `json:"marks"`
+	Weight     float64      `json:"weight"`
+	Bytes      uint64       `json:"bytes"`
 }
 
 // A Line is a program's connection to its node.

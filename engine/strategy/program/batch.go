@@ -104,6 +104,7 @@ func (m *method) hand(h *slot.Worker, s *slot.Slot, places [][]uint32, far *feat
 	}
 	body := &b.body
 	body.HopNodes, body.HopEdges, body.HopFresh = body.HopNodes[:0], body.HopEdges[:0], body.HopFresh[:0]
+	body.FreshFirst = m.freshFirst
 	at := -1
 	for i := range s.Groups {
 		if len(s.Groups[i].Roots) == 0 {
@@ -136,7 +137,7 @@ func (m *method) hand(h *slot.Worker, s *slot.Slot, places [][]uint32, far *feat
 		labels[i] = int64(y)
 	}
 	pairs := desk.Numbers[int64](data[l.pairs:][:16*l.edges])
-	writeEdges(pairs[:l.edges], pairs[l.edges:], g.Batch.Blocks)
+	writeEdges(pairs[:l.edges], pairs[l.edges:], g.Batch.Blocks, m.freshFirst)
 	return m.features(h, g, desk.Numbers[float32](data[l.x:][:4*l.nodes*l.columns]), places[at], far)
 }
 
@@ -156,19 +157,32 @@ func (b *handed) count(g *slot.Group) (edges int) {
 
 // writeEdges sets the edges of all hops, those of the seed vertices first. A hop draws for all
 // vertices that were reached before, so that whoever computes a layer by each hop's edges gets the
-// same sums however many nodes share the seed vertices.
-func writeEdges(sources, targets []int64, blocks []sample.Block) {
-	n := 0
+// same sums however many nodes share the seed vertices. freshFirst is as in desk.Batch.
+func writeEdges(sources, targets []int64, blocks []sample.Block, freshFirst bool) {
+	n, end, before := 0, len(sources), 0
 	for _, block := range slices.Backward(blocks) {
-		for t := range block.Rows {
-			row := block.Indices[block.Indptr[t]:block.Indptr[t+1]]
-			to, from := targets[n:][:len(row)], sources[n:][:len(row)]
-			for i, u := range row {
-				from[i], to[i] = int64(u), int64(t)
-			}
-			n += len(row)
+		if freshFirst {
+			end -= int(block.Indptr[before] - block.Indptr[0])
+			writeRows(sources[end:], targets[end:], &block, 0, before)
+		} else {
+			n += writeRows(sources[n:], targets[n:], &block, 0, before)
 		}
+		n += writeRows(sources[n:], targets[n:], &block, before, block.Rows)
+		before = block.Rows
 	}
+}
+
+// writeRows sets the edges of some targets, and returns how many there are.
+func writeRows(sources, targets []int64, block *sample.Block, from, to int) (n int) {
+	for t := from; t < to; t++ {
+		row := block.Indices[block.Indptr[t]:block.Indptr[t+1]]
+		of, at := sources[n:][:len(row)], targets[n:][:len(row)]
+		for i, u := range row {
+			of[i], at[i] = int64(u), int64(t)
+		}
+		n += len(row)
+	}
+	return n
 }
 
 // place has the memory of a batch be large enough, and says where its parts lie.

@@ -15,6 +15,6 @@ func WriteNumbers(s *slot.Slot) (vertices, edges int) {
 		ids[i] = int64(v)
 	}
 	edges = len(pairs) / 2
-	writeEdges(pairs[:edges], pairs[edges:], s.Groups[0].Batch.Blocks)
+	writeEdges(pairs[:edges], pairs[edges:], s.Groups[0].Batch.Blocks, true)
 	return len(ids), edges
 }

@@ -36,6 +36,10 @@ type method struct {
 	scores desk.Scores // of the epoch under way, reported by this node's program, then the first's
 	done   bool
 	draws  draws
+
+	// As the program that has said hello wants it. Workers read it, which run within epochs
+	// only, and a program that comes within one ends the run.
+	freshFirst bool
 }
 
 func newMethod(t *train.Trainer) (train.Method, error) {
@@ -284,7 +288,7 @@ func (m *method) help(ctx context.Context, a *desk.Asking, p phase) (err, fatal 
 // welcome answers hello: from here the program goes on.
 func (m *method) welcome(a *desk.Asking) error {
 	t, l := m.run, m.run.Learners[0]
-	m.sums.chain = m.kept.chain
+	m.sums.chain, m.freshFirst = m.kept.chain, a.FreshFirst
 	r := desk.Ready{
 		Type: "ready", Version: desk.Version, Rank: t.Session.Work.Self, Size: max(1, len(t.Session.Work.Nodes)), Epoch: l.At.Epoch, Step: l.At.Step,
 		Steps: t.Batches.Steps, Epochs: t.Recipe.Epochs, Vertices: t.Data.About.Vertices, Features: t.Data.About.Features, Classes: t.Data.About.Classes,

@@ -198,8 +198,13 @@ func TestTheSameOnAnyNumberOfNodes(t *testing.T) {
 
 // A batch has the vertices and the edges of the graph, in PyG's order.
 func TestBatchesAreOfTheGraph(t *testing.T) {
-	for name, shards := range map[string][]*graph.Shard{"dense": traintest.Communities(t, 900), "sparse": traintest.CoraShards(t)} {
+	dense, sparse := traintest.Communities(t, 900), traintest.CoraShards(t)
+	for name, c := range map[string]struct {
+		shards []*graph.Shard
+		fresh  bool
+	}{"dense": {dense, false}, "sparse": {sparse, false}, "fresh edges first": {dense, true}} {
 		t.Run(name, func(t *testing.T) {
+			shards := c.shards
 			r := jobOf([]int{4, 3, 2})
 			r.Epochs, r.Features = 1, "row"
 			data, err := dataset.Open(shards, 0, r.Features)
@@ -218,7 +223,7 @@ func TestBatchesAreOfTheGraph(t *testing.T) {
 			ended := make(chan []error, 1)
 			go func() { ended <- w.run(t.Context()) }()
 			ask := func(kind string) desktest.Reply {
-				a, err := line.Ask(desk.Question{Type: kind, Version: desk.Version})
+				a, err := line.Ask(desk.Question{Type: kind, Version: desk.Version, FreshFirst: c.fresh})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -226,6 +231,9 @@ func TestBatchesAreOfTheGraph(t *testing.T) {
 			}
 			ask(desk.Hello)
 			for b := ask(desk.Next); b.Type == "batch"; b = ask(desk.Next) {
+				if b.FreshFirst != c.fresh {
+					t.Fatalf("a program that says fresh_first %t gets batches with %t", c.fresh, b.FreshFirst)
+				}
 				checkBatch(t, data, line, &b, r.Fanouts)
 				checked++
 			}
@@ -260,15 +268,26 @@ func checkBatch(t *testing.T, data *dataset.Graph, line desktest.Line, b *deskte
 		}
 	}
 	first, at, reached := 0, 0, b.HopNodes[0]
+	end := n
 	for hop, edgesOf := range b.HopEdges {
 		drawn := map[int64]map[int64]bool{}
-		for i := at; i < at+edgesOf; i++ {
+		old := edgesOf - b.HopFresh[hop]
+		places := make([]int, 0, edgesOf)
+		for i := range edgesOf {
+			places = append(places, at+i)
+			if b.FreshFirst && i < old {
+				places[i] = end - old + i
+			} else if b.FreshFirst {
+				places[i] = at + i - old
+			}
+		}
+		for k, i := range places {
 			u, v := edges[i], edges[n+i]
 			if v < 0 || v >= int64(reached) || u >= int64(reached+b.HopNodes[hop+1]) {
 				t.Fatalf("hop %d has an edge from %d to %d, and its targets are below %d", hop+1, u, v, reached)
 			}
-			if fresh := i >= at+edgesOf-b.HopFresh[hop]; fresh != (v >= int64(first)) {
-				t.Fatalf("hop %d counts %d fresh edges, and edge %d of %d has the target %d of %d", hop+1, b.HopFresh[hop], i-at, edgesOf, v, first)
+			if fresh := k >= old; fresh != (v >= int64(first)) {
+				t.Fatalf("hop %d counts %d fresh edges, and edge %d of %d has the target %d of %d", hop+1, b.HopFresh[hop], k, edgesOf, v, first)
 			}
 			if drawn[v] == nil {
 				drawn[v] = map[int64]bool{}
@@ -286,10 +305,15 @@ func checkBatch(t *testing.T, data *dataset.Graph, line desktest.Line, b *deskte
 				}
 			}
 		}
-		first, at, reached = reached, at+edgesOf, reached+b.HopNodes[hop+1]
+		if b.FreshFirst {
+			at, end = at+b.HopFresh[hop], end-old
+		} else {
+			at += edgesOf
+		}
+		first, reached = reached, reached+b.HopNodes[hop+1]
 	}
-	if at != n || reached != b.Nodes {
-		t.Errorf("the hops have %d of %d edges and %d of %d vertices", at, n, reached, b.Nodes)
+	if at != end || reached != b.Nodes {
+		t.Errorf("the hops have edges up to %d and from %d on of %d, and %d of %d vertices", at, end, n, reached, b.Nodes)
 	}
 	sums := make([]float64, b.Nodes)
 	for i, v := range x {
