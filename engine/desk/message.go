@@ -60,18 +60,23 @@ var parts = []string{Train, Val, Test, All}
 
 // A Question is a program's.
 type Question struct {
-	Type    string `json:"type"`
-	Version int    `json:"version"` // of hello
-	// FreshFirst has the edges of batches lie as Batch.FreshFirst says; of hello.
-	FreshFirst bool    `json:"fresh_first"`
-	Bytes      uint64  `json:"bytes"`  // of room
-	DType      string  `json:"dtype"`  // of sum
-	Region     *Region `json:"region"` // of sum, keep and draw
-	Weight     float64 `json:"weight"` // of sum
-	Fanout     []int   `json:"fanout"` // of draw
-	Number     uint64  `json:"number"` // of draw
-	Part       string  `json:"part"`   // of own
+	Type    string  `json:"type"`
+	Version int     `json:"version"` // of hello
+	Bytes   uint64  `json:"bytes"`   // of room
+	DType   string  `json:"dtype"`   // of sum
+	Region  *Region `json:"region"`  // of sum, keep and draw
+	Weight  float64 `json:"weight"`  // of sum
+	Fanout  []int   `json:"fanout"`  // of draw
+	Number  uint64  `json:"number"`  // of draw
+	Part    string  `json:"part"`    // of own
+	Form            // of hello
 	Scores
+}
+
+// A Form is what batches are to be like, for a program that knows more than the first ones did.
+type Form struct {
+	FreshFirst bool `json:"fresh_first"` // see Batch
+	Following  bool `json:"following"`   // see Batch
 }
 
 // Scores are what a program reports of an epoch. Each may be nil.
@@ -208,6 +213,17 @@ type (
 		X          Region `json:"x"`
 		Edges      Region `json:"edge_index"`
 		Y          Region `json:"y"`
+		// Following is the batch of the next step, if that is prepared already. The program
+		// may go on with it as soon as it has asked for it, before it reads the answer. What
+		// it computes is void unless the answer is Announced.
+		Following *Batch `json:"following,omitempty"`
+	}
+	// Announced answers next where the answer before had the batch.
+	Announced struct {
+		Type      string `json:"type"`
+		Epoch     int    `json:"epoch"`
+		Step      int    `json:"step"`
+		Following *Batch `json:"following,omitempty"`
 	}
 	// Owned answers own: the numbers of vertices, and their names in the source. These are
 	// numbers, or text with the end of each.

@@ -142,6 +142,22 @@ func (l *Loader[S]) Next(ctx context.Context) (*S, error) {
 	}
 }
 
+// Following returns the slot that Next returns next, if it is filled already; else nil. It
+// must only be read.
+func (l *Loader[S]) Following() *S {
+	if l.err != nil || l.next == l.steps {
+		return nil
+	}
+	ready := l.ready[l.next%len(l.ready)]
+	select {
+	case f := <-ready:
+		ready <- f // nobody else sends: the next step of this channel needs this slot
+		return f.slot
+	default:
+		return nil
+	}
+}
+
 // Release returns a slot from Next, so that it can be filled again.
 func (l *Loader[S]) Release(slot *S) {
 	select {

@@ -91,6 +91,9 @@ func TestLoaderIsAhead(t *testing.T) {
 		})
 		l.Begin(t.Context(), 20)
 		defer l.End()
+		if next := l.Following(); next != nil {
+			t.Fatalf("%+v is filled before anything is", next)
+		}
 		s, err := l.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -99,6 +102,11 @@ func TestLoaderIsAhead(t *testing.T) {
 		time.Sleep(time.Hour)
 		if filled.Load() != 4 {
 			t.Errorf("%d are filled while the first is in use, and not that and three", filled.Load())
+		}
+		for range 2 {
+			if next := l.Following(); next == nil || next.step != 1 {
+				t.Fatalf("the following slot is %+v, and not that of step 1", next)
+			}
 		}
 		l.Release(s)
 		// Two workers fill two slots a second, whoever takes a second for two keeps up.
@@ -110,6 +118,9 @@ func TestLoaderIsAhead(t *testing.T) {
 			}
 			time.Sleep(time.Second / 2)
 			l.Release(s)
+		}
+		if next := l.Following(); next != nil {
+			t.Errorf("%+v follows the last step", next)
 		}
 		if took := time.Since(start); took > 11*time.Second {
 			t.Errorf("took %v for half a second each", took)

@@ -186,6 +186,18 @@ func (b *Batches) Next(ctx context.Context, step int) (s *Slot, later []*Slot, w
 	return s, b.queue, waited, nil
 }
 
+// Following returns the slot of the step after that which Next has returned last, if it is
+// prepared already; else nil. It must only be read.
+func (b *Batches) Following() *Slot {
+	switch {
+	case b.Same:
+		return nil
+	case len(b.queue) > 0:
+		return b.queue[0]
+	}
+	return b.loader.Following()
+}
+
 // Release returns a slot to the loader, once its effort has been counted.
 func (b *Batches) Release(s *Slot) {
 	s.Forget()

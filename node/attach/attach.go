@@ -4,6 +4,7 @@
 package attach
 
 import (
+	"bufio"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -54,8 +55,9 @@ func (t *Talk) Serve(conn *net.UnixConn) {
 	go func() {
 		defer close(questions)
 		defer t.program.Leave()
+		from := bufio.NewReader(conn)
 		for {
-			m, err := read(conn)
+			m, err := read(from)
 			if err != nil {
 				return
 			}

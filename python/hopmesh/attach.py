@@ -8,8 +8,7 @@ import mmap
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +26,7 @@ class _Garbage(Exception):
     """What the daemon sent is not of the protocol."""
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(NamedTuple):
     """A part of the shared memory, as messages name it."""
 
     memory: int
@@ -38,7 +36,7 @@ class Region:
     @classmethod
     def of(cls, value: Any) -> Region:
         """Reads a region out of a message."""
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             raise _Garbage("a region is missing")
         return cls(whole(value, "memory"), whole(value, "offset"), whole(value, "bytes"))
 
@@ -64,10 +62,16 @@ class Connection:
         self._over = ""
         # Whether the last answer was Again: only a greeting may follow.
         self.interrupted = False
+        # While it talks: if that is interrupted, the next answer belongs to another question.
+        self._cut = f"a wait for the daemon at {where} was interrupted: make another loader"
+        # What is to be the answer that was not read yet, and the last one that was read late.
+        self._expected: Mapping[str, Any] | None = None
+        self.late: dict[str, Any] | None = None
 
     def close(self) -> None:
         """Ends the connection. Arrays of the shared memory stay readable while they are held."""
         self._over = self._over or "the connection to the daemon is closed: make another loader"
+        self._expected = None
         self._memories.clear()
         for descriptor in self._descriptors:
             os.close(descriptor)
@@ -85,15 +89,45 @@ class Connection:
         It raises Again where the job goes on in a new generation, and an Error where it failed
         or the daemon went away.
         """
+        self.settle()
+        self._put(kind, question)
+        return self._hear(kind, answers)
+
+    def tell(self, expected: Mapping[str, Any]) -> None:
+        """Asks for what comes next where that is known already, and does not wait for it."""
+        self.settle()
+        self._put("next", {})
+        self._over, self._expected = "", expected
+
+    def settle(self) -> None:
+        """Waits for the answer to what was told, as :meth:`ask` does, and keeps it in late.
+
+        :meth:`ask` does so first. Until then nobody knows whether the job has to go on in a new
+        generation instead.
+        """
+        if (expected := self._expected) is None:
+            return
+        self._expected = None
+        answer = self._hear("next", (expected["type"],))
+        if any(answer.get(name) != value for name, value in expected.items()):
+            raise self._broken(_Garbage("a batch is another than was announced"))
+        self.late = answer
+
+    def _put(self, kind: str, question: Mapping[str, Any]) -> None:
         if self._over:
             raise Error(self._over)
         if self.interrupted and kind != "hello":
             raise Error("the job goes on from its last checkpoint: make the loader again")
         self.interrupted = False
-        # If the wait is interrupted, the next answer would belong to this question.
-        self._over = f"a wait for the daemon at {self._where} was interrupted: make another loader"
+        self._over = self._cut
         try:
             self._send({"type": kind, **question})
+        except OSError as error:
+            raise self._broken(error) from None
+
+    def _hear(self, kind: str, answers: tuple[str, ...]) -> dict[str, Any]:
+        self._over = self._cut
+        try:
             while (answer := self._receive())["type"] == "memory":
                 self._map(answer)
         except (_Garbage, OSError) as error:

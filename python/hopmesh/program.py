@@ -18,6 +18,8 @@ from hopmesh.client import Client
 from hopmesh.error import Again, Error
 from hopmesh.packing import Packed
 
+# How batches are to lie, and that the one after is announced: daemons before did neither.
+_FORM = {"fresh_first": True, "following": True}
 MOST_KEPT = 1 << 30
 # How many vertices one batch may be drawn for.
 MOST_DRAWN = 1 << 20
@@ -49,13 +51,14 @@ class Program:
     def hello(self) -> None:
         """Returns when the nodes of the job have met."""
         self._room: Region | None = None
+        self._connection.late = None
         # What this rank counts in a mean. It is 1 outside of steps.
         self.weight = 1.0
         # Whether a batch was asked for since.
         self.begun = False
         while True:
             try:
-                read = self._ask("hello", "ready", version=VERSION, fresh_first=True)
+                read = self._ask("hello", "ready", version=VERSION, **_FORM)
                 break
             except Again:
                 pass  # the nodes changed again before they had met
@@ -88,8 +91,20 @@ class Program:
     def next(self) -> tuple[str, Answer]:
         """Asks for what comes next: a batch, or that an epoch or all is over."""
         self.weight, self.state, self.begun = 1.0, None, True
-        answer = self._connection.ask("next", "batch", "last", "end", "done")
-        return answer["type"], self._connection.read(answer)
+        connection = self._connection
+        connection.settle()
+        before, connection.late = connection.late, None
+        if before is not None and (following := before.get("following")) is not None:
+            if not isinstance(following, dict) or following.get("type") != "batch":
+                raise connection.read(before).wrong("what it announced is no batch")
+            made = connection.read(following)
+            about = {"epoch": made.number("epoch"), "step": made.number("step")}
+            connection.tell({"type": "announced", **about})  # there is nothing to wait for
+            return "batch", made
+        answer = connection.ask("next", "batch", "last", "end", "done")
+        if answer["type"] == "batch":
+            connection.late = answer
+        return answer["type"], connection.read(answer)
 
     def draw(self, vertices: NDArray[Any], fanout: Sequence[int], number: int) -> Answer:
         """Has a batch of vertices drawn, which is valid until the next one is.

@@ -30,8 +30,8 @@ class Session:
     def __init__(self, daemon: FakeDaemon, sock: socket.socket) -> None:
         self.daemon, self.socket = daemon, sock
         self.memories: dict[int, mmap.mmap] = {}
-        self.batches = self.room = -1
-        self.ready = False
+        self.batches = self.later = self.room = -1
+        self.ready = self.announced = False
 
     def serve(self) -> None:
         """Answers questions until the program leaves."""
@@ -93,7 +93,7 @@ class Session:
             kept = np.frombuffer(daemon.kept, "u1")
             state = self.put(self.memory(len(kept)), 0, kept)
         daemon.epoch, daemon.step = daemon.kept_at
-        self.ready = True
+        self.ready, self.announced = True, False
         self.send(
             "ready", version=1, rank=daemon.rank, size=daemon.size, node="n1",
             epoch=daemon.epoch, epochs=daemon.epochs, step=daemon.step, steps=daemon.steps,
@@ -118,13 +118,27 @@ class Session:
         """Sends a batch whose features are ten times the epoch, plus the step."""
         if self.batches < 0:
             self.batches = self.memory(4096)
+        daemon = self.daemon
+        kind, fields = "batch", self.fields(daemon.step)
+        if self.announced:
+            kind, self.announced = "announced", False
+            fields = {"epoch": daemon.epoch, "step": daemon.step}
+        if daemon.announces and daemon.step < daemon.steps:
+            if self.later < 0:
+                self.later = self.memory(4096)
+            self.batches, self.later = self.later, self.batches
+            self.announced = True
+            fields["following"] = {"type": "batch", **self.fields(daemon.step + 1)}
+        self.send(kind, **{**fields, **wrong})
+
+    def fields(self, step: int) -> dict[str, Any]:
         daemon, nodes = self.daemon, sum(HOP_NODES)
-        x = np.full((nodes, FEATURES), 10 * daemon.epoch + daemon.step, "<f4")
+        x = np.full((nodes, FEATURES), 10 * daemon.epoch + step, "<f4")
         edges = np.arange(2 * sum(HOP_EDGES), dtype="<i8").reshape(2, -1) % nodes
         if daemon.fresh_first:
             edges = edges[:, FRESH_FIRST]
-        fields = {
-            "epoch": daemon.epoch, "step": daemon.step, "steps": daemon.steps,
+        return {
+            "epoch": daemon.epoch, "step": step, "steps": daemon.steps,
             "roots": HOP_NODES[0], "nodes": nodes, "hop_nodes": HOP_NODES, "hop_edges": HOP_EDGES,
             "hop_fresh": HOP_FRESH, "fresh_first": daemon.fresh_first,
             "n_id": self.put(self.batches, 0, 7 * np.arange(nodes, dtype="<i8")),
@@ -132,7 +146,6 @@ class Session:
             "edge_index": self.put(self.batches, 1024, edges),
             "y": self.put(self.batches, 2048, np.array([1, -1], "<i8")),
         }  # fmt: skip
-        self.send("batch", **{**fields, **wrong})
 
     def on_draw(self, question: dict[str, Any]) -> None:
         """Sends a batch of single vertices, whatever the fan-outs are."""
@@ -215,6 +228,7 @@ class FakeDaemon:
         self.epochs, self.steps, self.rank, self.size = 2, 3, 0, 1
         self.epoch, self.step, self.memories = 1, 0, 0
         self.fresh_first = True  # False: as daemons before had it
+        self.announces = False  # True: the next batch is always prepared in time
         self.kept: bytes | None = None
         self.kept_at = (1, 0)
         # What the other ranks add to each sum, and their weight.

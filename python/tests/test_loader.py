@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,9 @@ def mesh(beside: Mesh) -> Mesh:
     return beside
 
 
-def test_the_course_of_a_job(mesh: Mesh, daemon: FakeDaemon) -> None:
+@pytest.mark.parametrize("announces", [True, False])
+def test_the_course_of_a_job(mesh: Mesh, daemon: FakeDaemon, announces: bool) -> None:
+    daemon.announces = announces
     made = loader(mesh, batch_size=64, seed=5, deal="slices", settings={"topology": "sharded"})
     assert (made.rank, made.size, made.node, len(made)) == (0, 1, "n1", 3)
     assert (made.features, made.classes, made.vertices) == (3, 4, 100)
@@ -85,6 +88,21 @@ def test_edges_of_hops(every: list[int], fresh: list[int]) -> None:
     assert first[0].tolist() == same[0].tolist() == new
     for one, other in zip(of_hops, as_before, strict=True):
         assert sorted(one[0]) == other[0].tolist() and set(one[1]) == set(other[1])
+
+
+def test_a_batch_that_was_announced_is_not_waited_for(mesh: Mesh, daemon: FakeDaemon) -> None:
+    got, in_time = threading.Event(), []
+
+    def late(session: Session, question: dict[str, Any]) -> None:
+        in_time.append(got.wait(5))
+        session.on_next(question)
+
+    daemon.announces, daemon.odd["next"] = True, [None, late]
+    batches = iter(loader(mesh))
+    assert [next(batches).x[0, 0], next(batches).x[0, 0]] == [11, 12]
+    got.set()
+    assert mesh.all_reduce(2.0) == 2 and in_time == [True]
+    assert [batch.x[0, 0] for batch in batches] == [13]
 
 
 def test_how_long_a_batch_lives(mesh: Mesh) -> None:

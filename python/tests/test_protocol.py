@@ -67,6 +67,14 @@ def message(*data: bytes, descriptors: int = 0) -> Any:
 
 
 REGION = {"memory": 2 ^ 2, "offset": 512, "bytes": 72}
+LATER = {"type": "batch", "epoch": 1, "step": 2, "roots": 0, "nodes": 0}
+
+
+def announcing_another(session: Session, question: dict[str, Any]) -> None:
+    session.batch(following=LATER)
+    session.announced = True  # the next is of step 1
+
+
 GARBAGE = {
     "too long": (message(b"\xff\xff\xff\x7f"), "a message has 2147483647 bytes"),
     "empty": (message(b"\0\0\0\0"), "a message has 0 bytes"),
@@ -90,6 +98,10 @@ GARBAGE = {
     "nodes": (batch(hop_nodes=[2, 3, 2]), "hop_nodes do not add up"),
     "seeds": (batch(hop_nodes=[3, 2, 1]), "hop_nodes do not add up"),
     "fresh": (batch(hop_fresh=[5, 2]), "more fresh edges than edges"),
+    "announced": (batch(following=[1]), "what it announced is no batch"),
+    "ready": (batch(following={"type": "ready"}), "what it announced is no batch"),
+    "another": (announcing_another, "a batch is another than was announced"),
+    "not announced": (batch(following=LATER), "'next' was answered by 'batch'"),
     "order": (batch(fresh_first=1), "fresh_first is neither true nor false"),
     "edges": (batch(hop_edges=[4, 2.5]), "hop_edges is no whole number"),
     "sum": (batch(hop_edges=[4, 4]), r"an array of \(2, 8\) has 144 bytes"),

@@ -48,6 +48,22 @@ def test_again_in_the_middle_of_a_sum(mesh: Mesh, daemon: FakeDaemon) -> None:
         mesh.restore()
 
 
+def test_again_after_a_batch_that_was_announced(mesh: Mesh, daemon: FakeDaemon) -> None:
+    daemon.announces, daemon.odd["next"] = True, [None, None, again]
+    made, seen = loader(mesh), []
+    with pytest.raises(hopmesh.Again, match="n3 is gone"):
+        for _ in made.epochs():
+            for batch in made:
+                seen.append(batch.step)
+                mesh.all_reduce(1)
+                mesh.checkpoint({"step": batch.step})
+    assert seen == [1, 2, 3]  # the third is void
+    made = loader(mesh)
+    assert mesh.restore() == {"step": 2}
+    left = [(batch.epoch, batch.step) for _ in made.epochs() for batch in made]
+    assert left == [(1, 3), (2, 1), (2, 2), (2, 3)]
+
+
 def test_a_checkpoint_at_the_end_of_an_epoch(mesh: Mesh, daemon: FakeDaemon) -> None:
     daemon.odd["report"] = [again]
     made = loader(mesh)

@@ -37,6 +37,7 @@ type Reply struct {
 	HopEdges   []int        `json:"hop_edges"`
 	HopFresh   []int        `json:"hop_fresh"`
 	FreshFirst bool         `json:"fresh_first"`
+	Following  *desk.Batch  `json:"following"`
 	NID        desk.Region  `json:"n_id"`
 	X          desk.Region  `json:"x"`
 	Edges      desk.Region  `json:"edge_index"`

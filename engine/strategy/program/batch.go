@@ -104,7 +104,7 @@ func (m *method) hand(h *slot.Worker, s *slot.Slot, places [][]uint32, far *feat
 	}
 	body := &b.body
 	body.HopNodes, body.HopEdges, body.HopFresh = body.HopNodes[:0], body.HopEdges[:0], body.HopFresh[:0]
-	body.FreshFirst = m.freshFirst
+	body.FreshFirst = m.reader.form.FreshFirst
 	at := -1
 	for i := range s.Groups {
 		if len(s.Groups[i].Roots) == 0 {
@@ -137,7 +137,7 @@ func (m *method) hand(h *slot.Worker, s *slot.Slot, places [][]uint32, far *feat
 		labels[i] = int64(y)
 	}
 	pairs := desk.Numbers[int64](data[l.pairs:][:16*l.edges])
-	writeEdges(pairs[:l.edges], pairs[l.edges:], g.Batch.Blocks, m.freshFirst)
+	writeEdges(pairs[:l.edges], pairs[l.edges:], g.Batch.Blocks, body.FreshFirst)
 	return m.features(h, g, desk.Numbers[float32](data[l.x:][:4*l.nodes*l.columns]), places[at], far)
 }
 

@@ -37,9 +37,14 @@ type method struct {
 	done   bool
 	draws  draws
 
-	// As the program that has said hello wants it. Workers read it, which run within epochs
-	// only, and a program that comes within one ends the run.
-	freshFirst bool
+	reader reader
+}
+
+// A reader is what the program that has said hello knows. Workers read its form, which run
+// within epochs only, and a program that comes within one ends the run.
+type reader struct {
+	form      desk.Form
+	announced bool // the next batch, by the last answer
 }
 
 func newMethod(t *train.Trainer) (train.Method, error) {
@@ -153,10 +158,7 @@ func (m *method) over(n int) {
 func (m *method) Step(ctx context.Context, l *train.Learner, s *slot.Slot, _ []*slot.Slot, _ float64) (float64, time.Duration, error) {
 	m.sums.begin(l.At.Epoch, s.Step, &s.Tally)
 	m.forget() // the program has read it, since it asks for a batch
-	b := s.Own.(*handed)
-	body := b.body
-	body.Epoch, body.Step, body.Steps = l.At.Epoch, s.Step, m.run.Batches.Steps
-	m.pending.Answer(desk.Answer{Body: body, Uses: []*desk.Memory{b.memory}})
+	m.pending.Answer(m.batch(l, s))
 	m.pending = nil
 	before := m.sums.waited
 	err := m.serve(ctx, working)
@@ -172,6 +174,30 @@ func (m *method) Step(ctx context.Context, l *train.Learner, s *slot.Slot, _ []*
 	}
 	m.sums.end()
 	return 0, m.sums.waited - before, nil
+}
+
+// batch answers by a batch, and by the one after if that is prepared too.
+func (m *method) batch(l *train.Learner, s *slot.Slot) (a desk.Answer) {
+	body, memory := m.body(l, s)
+	known := m.reader.announced
+	m.reader.announced = false
+	if later := m.run.Batches.Following(); later != nil && m.reader.form.Following {
+		following, memory := m.body(l, later)
+		body.Following, a.Uses, m.reader.announced = &following, append(a.Uses, memory), true
+	}
+	a.Body, a.Uses = body, append(a.Uses, memory)
+	if known {
+		a.Body = desk.Announced{Type: "announced", Epoch: body.Epoch, Step: body.Step, Following: body.Following}
+	}
+	return a
+}
+
+// body returns what a program reads of the batch of a prepared step, and where that lies.
+func (m *method) body(l *train.Learner, s *slot.Slot) (desk.Batch, *desk.Memory) {
+	b := s.Own.(*handed)
+	body := b.body
+	body.Epoch, body.Step, body.Steps = l.At.Epoch, s.Step, m.run.Batches.Steps
+	return body, b.memory
 }
 
 // Finish implements train.Method.
@@ -288,7 +314,7 @@ func (m *method) help(ctx context.Context, a *desk.Asking, p phase) (err, fatal 
 // welcome answers hello: from here the program goes on.
 func (m *method) welcome(a *desk.Asking) error {
 	t, l := m.run, m.run.Learners[0]
-	m.sums.chain, m.freshFirst = m.kept.chain, a.FreshFirst
+	m.sums.chain, m.reader = m.kept.chain, reader{form: a.Form}
 	r := desk.Ready{
 		Type: "ready", Version: desk.Version, Rank: t.Session.Work.Self, Size: max(1, len(t.Session.Work.Nodes)), Epoch: l.At.Epoch, Step: l.At.Step,
 		Steps: t.Batches.Steps, Epochs: t.Recipe.Epochs, Vertices: t.Data.About.Vertices, Features: t.Data.About.Features, Classes: t.Data.About.Classes,

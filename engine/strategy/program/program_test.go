@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/desk"
@@ -223,7 +225,7 @@ func TestBatchesAreOfTheGraph(t *testing.T) {
 			ended := make(chan []error, 1)
 			go func() { ended <- w.run(t.Context()) }()
 			ask := func(kind string) desktest.Reply {
-				a, err := line.Ask(desk.Question{Type: kind, Version: desk.Version, FreshFirst: c.fresh})
+				a, err := line.Ask(desk.Question{Type: kind, Version: desk.Version, Form: desk.Form{FreshFirst: c.fresh}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -240,6 +242,71 @@ func TestBatchesAreOfTheGraph(t *testing.T) {
 			ask(desk.Next) // after last
 			if errs := <-ended; errs[0] != nil || checked < 2 {
 				t.Errorf("%d batches, %v", checked, errs)
+			}
+		})
+	}
+}
+
+// What follows a batch is announced with it once it is prepared, to programs that ask for that.
+func TestBatchesAreAnnounced(t *testing.T) {
+	shards := traintest.Communities(t, 900)
+	for _, asks := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := jobOf([]int{4, 3})
+			r.Epochs, r.Features = 2, "row"
+			data, err := dataset.Open(shards, 0, r.Features)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t, 1, r, shards)
+			w.change = func(_ int, o *train.Options) { o.Threads = 2 } // one prepares nothing ahead
+			p, err := w.desks[0].Attach()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Leave()
+			line := desktest.Local(p)
+			ended := make(chan []error, 1)
+			go func() { ended <- w.run(t.Context()) }()
+			ask := func(kind string) desktest.Reply {
+				a, err := line.Ask(desk.Question{Type: kind, Version: desk.Version, Form: desk.Form{Following: asks}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait() // until as much as may be is prepared
+				return a
+			}
+			steps := ask(desk.Hello).Steps
+			for epoch := 1; epoch <= r.Epochs; epoch++ {
+				var announced *desk.Batch
+				for step := range steps {
+					b, want := ask(desk.Next), "batch"
+					if announced != nil {
+						want = "announced"
+					}
+					if b.Type != want || b.Epoch != epoch || b.Step != step || step > 1 && (announced != nil) != asks {
+						t.Fatalf("step %d of epoch %d is answered by %+v, and was announced as %+v", step, epoch, b, announced)
+					}
+					if announced = b.Following; announced == nil {
+						continue
+					}
+					if announced.Epoch != epoch || announced.Step != step+1 {
+						t.Errorf("step %d of epoch %d announces %+v", step, epoch, announced)
+					}
+					text, err := json.Marshal(announced)
+					var next desktest.Reply
+					if err = errors.Join(err, json.Unmarshal(text, &next)); err != nil {
+						t.Fatal(err)
+					}
+					checkBatch(t, data, line, &next, r.Fanouts) // its memory is here
+				}
+				if announced != nil || ask(desk.Next).Type != "last" {
+					t.Errorf("%+v follows the last step of epoch %d", announced, epoch)
+				}
+				ask(desk.Next)
+			}
+			if errs := <-ended; errs[0] != nil {
+				t.Error(errs)
 			}
 		})
 	}
