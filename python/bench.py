@@ -42,8 +42,12 @@ loader's figure is from the same report of its own job, where the workers also w
 the shared memory.
 - *Batches a second* is an epoch's batches over its wall time, of a loop that looks at one number \
 of each batch and does nothing else.
-- *Handing over* is how long the loop waits for a batch that is prepared already, over the time \
-that one takes to prepare. Between two batches the loop computes for longer than that time.
+- *Handing over* is what a batch takes beyond the daemon's own time for it. In each round the \
+daemon prepares an epoch of batches for its own training, then the same batches for a loop, then \
+those for itself once more: the ratio is to the mean of before and after. The loop computes twice \
+as long between two batches as one takes to prepare, so that the next is ready when it asks: what \
+it waits then is the handing over (the median of its batches). The time of its workers has what \
+they write for it beside what the daemon's own model needs.
 """
 
 
@@ -84,6 +88,17 @@ def through(mesh: hopmesh.Mesh, seed: int, between: float = 0.0) -> tuple[float,
     seconds = time.perf_counter() - begun
     loader.job.wait(progress=False)
     return count / seconds, prepared(loader.job, count), statistics.median(waits)
+
+
+def beside(mesh: hopmesh.Mesh, batches: int, seed: int) -> tuple[float, float]:
+    """Returns what a loop waits for a batch that is prepared, and what its batches take with that.
+
+    Both are fractions of the daemon's own time for the same batches, before and after the loop.
+    """
+    before = own(mesh, batches, seed)
+    _, each, wait = through(mesh, seed, between=2 / before)
+    alone = (1 / before + 1 / own(mesh, batches, seed)) / 2
+    return wait / alone, (1 / each + wait) / alone
 
 
 _MATRIX = np.ones((64, 64))
@@ -139,7 +154,9 @@ def measure() -> list[tuple[str, list[float], str]]:
             take["other"] = lambda _: other[1]()
         for one in take.values():
             one(0)
-        rows: dict[str, list[float]] = {"engine": [], "loop": [], "other": [], "hand": []}
+        rows: dict[str, list[float]] = {
+            name: [] for name in ("engine", "loop", "other", "wait", "whole")
+        }
         names = list(take)
         for n in range(ROUNDS):
             got = {
@@ -151,15 +168,18 @@ def measure() -> list[tuple[str, list[float], str]]:
             rows["loop"].append(loop / got["own"])
             if other:
                 rows["other"].append(loop / got["other"])
-            _, each, wait = through(mesh, n + 1, between=2 / workers)
-            rows["hand"].append(wait * each)
+            for name, ratio in zip(("wait", "whole"), beside(mesh, batches, n + 1), strict=True):
+                rows[name].append(ratio)
     name = other[0] if other else "PyG's NeighborLoader"
     return [
         ("the loader's workers, over the daemon's own: draws and gathers", rows["engine"], "0.8"),
         ("the loader's batches a second, over what the daemon draws and gathers with one worker",
          rows["loop"], "0.8"),
         (f"the loader's batches a second, over those of {name}", rows["other"], "2"),
-        ("handing over, of the time that a batch takes to prepare", rows["hand"], "at most 0.05"),
+        ("handing over: the wait for a batch that is prepared, over the daemon's own time for it",
+         rows["wait"], "at most 0.05"),
+        ("a batch's time with handing over, its workers' and the wait, over the daemon's own time",
+         rows["whole"], "at most 1.05"),
     ]  # fmt: skip
 
 
@@ -177,7 +197,8 @@ def page(rows: list[tuple[str, list[float], str]]) -> str:
             lines.append(f"| {what} | not measured: neither it nor DGL is installed | | {bar} |")
             continue
         middle = statistics.median(ratios)
-        misses = middle > 0.05 if bar.startswith("at most") else middle < float(bar)
+        number = float(bar.removeprefix("at most "))
+        misses = middle > number if bar.startswith("at most") else middle < number
         said = f"{bar}{': **misses**' if misses else ''}"
         lines.append(f"| {what} | {middle:.3g} | {min(ratios):.3g} to {max(ratios):.3g} | {said} |")
     return "\n".join(lines) + "\n"

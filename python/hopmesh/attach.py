@@ -18,8 +18,13 @@ from hopmesh.error import Again, Error, Gone
 PROTOCOL = "hopmesh-program/1"
 VERSION = 1
 _LONGEST = 1 << 20
+# How much is read at once: few answers have more.
+_PIECE = 1 << 13
 _ALIGNED = 64
 _MOST_DESCRIPTORS = 16
+
+
+_ENCODER = json.JSONEncoder(allow_nan=False)
 
 
 class _Garbage(Exception):
@@ -58,6 +63,7 @@ class Connection:
         self._memories: dict[int, mmap.mmap] = {}
         self._numbers: set[int] = set()  # of all memories so far
         self._descriptors: list[int] = []
+        self._unread = b""
         # Why nothing can be asked any more.
         self._over = ""
         # Whether the last answer was Again: only a greeting may follow.
@@ -165,42 +171,45 @@ class Connection:
         return Answer(self, answer)
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        text = json.dumps(message, allow_nan=False).encode()
+        text = _ENCODER.encode(message).encode()
         self._socket.sendall(len(text).to_bytes(4, "little") + text)
 
     def _receive(self) -> dict[str, Any]:
-        size = int.from_bytes(self._exactly(4), "little")
+        self._fill(4)
+        size = int.from_bytes(self._unread[:4], "little")
         if not 0 < size <= _LONGEST:
             raise _Garbage(f"a message has {size} bytes")
+        self._fill(4 + size)
+        text, self._unread = self._unread[4 : 4 + size], self._unread[4 + size :]
         try:
-            message = json.loads(self._exactly(size))
+            message = json.loads(text)
         except (ValueError, RecursionError):
             raise _Garbage("a message is no JSON") from None
         if not isinstance(message, dict) or not isinstance(message.get("type"), str):
             raise _Garbage("a message has no type")
-        if bool(self._descriptors) != (message["type"] == "memory"):
-            raise _Garbage("a file descriptor belongs to a message of type memory")
+        given, due = len(self._descriptors), int(message["type"] == "memory")
+        if given < due or (given > due and not self._unread):  # else those of later messages
+            raise _Garbage("a message of type memory has one file descriptor, and others none")
         return message
 
-    def _exactly(self, size: int) -> bytes:
-        """Reads some bytes, and keeps the file descriptors that come with them."""
-        read = bytearray()
-        while len(read) < size:
+    def _fill(self, size: int) -> None:
+        """Reads until so many bytes are unread, and keeps the descriptors that come with them.
+
+        They come no later than the message that they belong to, and in that order.
+        """
+        while len(self._unread) < size:
             piece, descriptors, flags, _ = socket.recv_fds(
-                self._socket, size - len(read), _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+                self._socket, max(size, _PIECE), _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
             )
             self._descriptors += descriptors
             if flags & socket.MSG_CTRUNC:
                 raise _Garbage("too many file descriptors came at once")
             if not piece:
                 raise ConnectionError
-            read += piece
-        return bytes(read)
+            self._unread += piece
 
     def _map(self, message: Mapping[str, Any]) -> None:
-        if len(self._descriptors) != 1:
-            raise _Garbage("a message of type memory has one file descriptor")
-        descriptor = self._descriptors.pop()
+        descriptor = self._descriptors.pop(0)
         try:
             number, size = whole(message, "id"), whole(message, "bytes")
             # Whoever reads behind the end of the file is killed.

@@ -83,9 +83,18 @@ GARBAGE = {
     "no object": (message(b"", b"[]"), "a message has no type"),
     "no type": (message(b"", b'{"type":1}'), "a message has no type"),
     "another type": (message(b"", b'{"type":"kept"}'), "'next' was answered by 'kept'"),
-    "descriptor": (message(b"", b'{"type":"done"}', descriptors=1), "belongs to a message of"),
-    "none": (message(b"", b'{"type":"memory","id":9,"bytes":1}'), "belongs to a message of"),
-    "two": (message(b"", b'{"type":"memory","id":9,"bytes":1}', descriptors=2), "has one file"),
+    "descriptor": (
+        message(b"", b'{"type":"done"}', descriptors=1),
+        "one file descriptor, and others none",
+    ),
+    "none": (
+        message(b"", b'{"type":"memory","id":9,"bytes":1}'),
+        "one file descriptor, and others none",
+    ),
+    "two": (
+        message(b"", b'{"type":"memory","id":9,"bytes":1}', descriptors=2),
+        "one file descriptor, and others none",
+    ),
     "many": (message(b"", b'{"type":"memory"}', descriptors=40), "descriptors came at once"),
     "small": (memory(bytes=8192), "is smaller than announced"),
     "of nothing": (memory(bytes=0), "is smaller than announced"),
