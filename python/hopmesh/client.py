@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from socket import socket as Socket
 from typing import Any, BinaryIO
 
-from hopmesh import secret, wire
+from hopmesh import secret, tls, wire
 from hopmesh.error import Error, Gone
 
 # A node answers from its own state at once. A change may wait for a leader, and a stream has a
@@ -18,6 +18,9 @@ from hopmesh.error import Error, Gone
 READ_SECONDS = 10.0
 CHANGE_SECONDS = 45.0
 SILENT_SECONDS = 30.0
+_TLS = "https://"
+# What Go's server says to whoever speaks no TLS with it.
+_TO_TLS = b"Client sent an HTTP request to an HTTPS server"
 
 
 def default_address() -> str:
@@ -44,9 +47,33 @@ def default_address() -> str:
 class Client:
     """Talks to one daemon. Each request has a connection of its own, so threads may share it."""
 
-    def __init__(self, address: str) -> None:
-        """``address`` is ``unix:PATH``, ``HOST:PORT``, or the path of a socket or its folder."""
+    def __init__(
+        self,
+        address: str,
+        token: str | None = None,
+        ca: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """``address`` is ``unix:PATH``, ``HOST:PORT``, or the path of a socket or its folder.
+
+        ``https://HOST:PORT`` needs a token, and may have the file of a CA certificate.
+        """
         self._target: str | tuple[str, int]
+        self._trust: tls.Trust | None = None
+        if address.startswith(_TLS):
+            if not (token := token or _known_token()):
+                raise Error(
+                    f"the API at {address} needs a token: give token= with what `hopmesh api "
+                    "token create` prints"
+                )
+            host, port = _host_port(address.removeprefix(_TLS), address, f"{_TLS}HOST:PORT")
+            self._target, self.address = (host, port), address
+            self._trust = tls.Trust(token, ca)
+            return
+        if token is not None or ca is not None:
+            raise Error(
+                "a token is shown only over TLS, so token= and ca= go with "
+                f"{_TLS}HOST:PORT, and not with {address}"
+            )
         path = address.removeprefix("unix:")
         if path != address or "/" in address or os.path.exists(address):
             if not path:
@@ -55,10 +82,13 @@ class Client:
                 path = os.path.join(path, "hopmesh.sock")
             self._target, self.address = os.path.abspath(path), "unix:" + os.path.abspath(path)
             return
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise Error(f"{address!r} is no address of a daemon: give unix:PATH or HOST:PORT")
-        self._target, self.address = (host.strip("[]"), int(port)), address
+        self._target = _host_port(address, address, "unix:PATH or HOST:PORT")
+        self.address = address
+
+    @property
+    def elsewhere(self) -> bool:
+        """Reports whether the daemon may be on another machine, with files of its own."""
+        return self._trust is not None
 
     @property
     def socket(self) -> str | None:
@@ -137,8 +167,8 @@ class Client:
         more: Mapping[str, str] | None = None,
     ) -> wire.Response:
         """Returns a successful answer, whose body is to be read. ``more`` are headers."""
-        target, keys = self._target, [""]
-        if method != "GET" and not isinstance(target, str):
+        target, keys = self._target, [self._trust.token if self._trust else ""]
+        if self._trust is None and method != "GET" and not isinstance(target, str):
             if known := secret.find(*target):
                 keys = [key for key, _ in known]
                 target = (known[0][1], target[1])
@@ -149,20 +179,27 @@ class Client:
             if key := keys.pop(0):
                 headers["Authorization"] = "Bearer " + key
             try:
-                answer = wire.ask(target, method, path, headers, body, seconds)
+                answer = wire.ask(target, method, path, headers, body, seconds, self._trust)
                 if answer.status in (101, 200):
                     return answer
                 with answer:
                     refusal = self._refusal(answer)
-            except (wire.Cut, OSError) as error:
+            except (wire.Cut, OSError, tls.Foreign) as error:
                 raise self._broken(error, seconds) from None
             if answer.status != 403 or not keys:
                 raise refusal
 
     def _refusal(self, answer: wire.Response) -> Error:
+        text = answer.read()
         try:
-            return Error(json.loads(answer.read())["error"], answer.status)
+            return Error(json.loads(text)["error"], answer.status)
         except (ValueError, KeyError, TypeError):
+            if self._trust is None and text.startswith(_TO_TLS):
+                return Error(
+                    f"the daemon at {self.address} serves its API over TLS there: give "
+                    f"'{_TLS}{self.address}' and token=",
+                    answer.status,
+                )
             return Error(
                 f"what answers at {self.address} does not know this request ({answer.reason}): "
                 "it is no hopmesh daemon, or one of another version",
@@ -172,6 +209,8 @@ class Client:
     def _broken(self, error: Exception, seconds: float | None) -> Error:
         """Says in a sentence why the daemon could not be reached, or did not finish."""
         where = f"the daemon at {self.address}"
+        if self._trust and (sentence := self._trust.explain(error, self.address)):
+            return Error(sentence)
         if isinstance(error, TimeoutError):
             return Error(f"{where} has said nothing for {seconds or wire.CONNECT_SECONDS:g} s")
         if isinstance(error, PermissionError):
@@ -188,3 +227,22 @@ class Client:
         if isinstance(error, ValueError):
             return Error(f"the answer of {where} can't be read: {error}")
         return Error(f"talk to {where}: {error}")
+
+
+def _host_port(text: str, address: str, wanted: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536 or set(host) & set("/?#@%\\ "):
+        raise Error(f"{address!r} is no address of a daemon: give {wanted}")
+    return host.strip("[]"), int(port)
+
+
+def _known_token() -> str:
+    """Returns the token of the environment, where the ``hopmesh`` command finds it too."""
+    path = os.environ.get("HOPMESH_API_TOKEN_FILE")
+    if not path:
+        return os.environ.get("HOPMESH_API_TOKEN", "")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.readline(1000).strip()
+    except (OSError, ValueError) as error:
+        raise Error(f"the API token can't be read: {error}") from None

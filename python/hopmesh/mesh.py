@@ -113,6 +113,11 @@ class Mesh:
             return self._import(options, [source])
         if isinstance(source, (list, tuple)):
             return self._import(options, source)
+        if self._client.elsewhere:
+            raise Error(
+                "a graph in memory goes through a file that the daemon reads, so the daemon must "
+                "be on this machine: write it with np.savez, copy it there, and give its path"
+            )
         with tempfile.TemporaryDirectory(prefix="hopmesh-import-") as folder:
             if sources.is_frame(source):
                 path = sources.write_frames(folder, source, vertices)
@@ -386,17 +391,28 @@ def _absolute(path: str) -> str:
     return path if there else os.path.abspath(path)
 
 
-def connect(address: str | None = None) -> Mesh:
+def connect(
+    address: str | None = None,
+    *,
+    token: str | None = None,
+    ca: str | os.PathLike[str] | None = None,
+) -> Mesh:
     """Returns the mesh of a daemon that runs.
 
-    ``address`` is ``unix:PATH``, ``HOST:PORT``, or the path of a socket or a data directory.
+    ``address`` is ``unix:PATH``, ``HOST:PORT``, or the path of a socket or a data directory. A
+    daemon on another machine is at ``https://HOST:PORT``, and needs a ``token``: what ``hopmesh
+    api token create`` prints, or that of $HOPMESH_API_TOKEN_FILE or $HOPMESH_API_TOKEN. The token
+    is shown to nodes of its mesh and to nobody else: by default those of the CA that it names, or
+    those of ``ca``, the file identity/ca.pem of a node. Loaders and graphs in memory need
+    a daemon on this machine.
+
     Without it, the daemon is the one beside which a run has started this script. Elsewhere it is
     the one that the ``hopmesh`` command talks to here: that of $HOPMESH_ADDR, else the one with
     the default data directory.
     """
     if rendezvous.run_key():
         end_in_a_sentence()
-    mesh = Mesh(Client(address or default_address()))
+    mesh = Mesh(Client(address or default_address(), token, ca))
     if address is None and (folders := os.environ.get("HOPMESH_FOLDERS")):
         mesh._folders = folders.split(os.pathsep)  # hopmesh.up() has them all on this machine
     mesh.status()

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import BinaryIO, cast
 
+from hopmesh.tls import Trust
+
 CONNECT_SECONDS = 5.0
 _PIECE = 1 << 16
 _LONGEST_LINE = 64 << 20
@@ -127,10 +129,12 @@ def ask(
     headers: Mapping[str, str],
     body: bytes | None,
     seconds: float | None,
+    trust: Trust | None = None,
 ) -> Response:
     """Sends a request and returns the answer, with its header read.
 
-    ``target`` is the path of a unix socket, or a host and port. ``seconds`` bounds each wait.
+    ``target`` is the path of a unix socket, or a host and port; with ``trust``, TLS is spoken
+    there. ``seconds`` bounds each wait.
     """
     if isinstance(target, str):
         host, sock = "localhost", socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -140,6 +144,10 @@ def ask(
     try:
         if sock is None:
             sock = socket.create_connection(cast("tuple[str, int]", target), CONNECT_SECONDS)
+            if trust and trust.learn(sock):
+                sock = socket.create_connection(cast("tuple[str, int]", target), CONNECT_SECONDS)
+            if trust:
+                sock = trust.wrap(sock)
         else:
             sock.settimeout(CONNECT_SECONDS)
             sock.connect(cast(str, target))
