@@ -89,24 +89,43 @@ class LocalMesh(Mesh):
         self.at(node)
         self._keeper.order("kill", node)
 
+    def restart(self, node: str) -> None:
+        """Starts a node again that was killed or has ended, and returns when it is ready."""
+        if runner.alive(self.at(node)._client):
+            raise Error(f"node {node} runs: kill it first")
+        self._start(node, self._logdir if node == self.nodes[0] else [], "")
+        self._await(node, time.monotonic() + _START_SECONDS)
+
+    def add(self) -> str:
+        """Starts one more node, and returns its name when it has joined."""
+        node = f"n{len(self.nodes) + 1}"
+        deadline = time.monotonic() + _START_SECONDS
+        self._join([node], deadline)
+        self.nodes.append(node)
+        self._folders.append(os.path.join(self._folder, node))
+        return node
+
     def run(self, script: str | os.PathLike[str], arguments: Sequence[str] = ()) -> None:
         """Runs a script beside each node that lives, and returns when its job is done.
 
         The script uses :func:`hopmesh.connect` and :meth:`Mesh.loader`. Its output is printed
         here, with the node's name in front. When a node dies, the others start the script again,
-        which goes on from the last checkpoint. If the script fails beside one node, all are
-        ended, and an Error has its last line.
+        which goes on from the last checkpoint; so they do when one joins or comes back, beside
+        which it is started too. If the script fails beside one node, all are ended, and an Error
+        has its last line.
         """
         path = os.path.abspath(script)
         if not os.path.isfile(path):
             raise Error(f"there is no script {path}: give the path of a Python file")
-        clients = {node: Client(self._socket(node)) for node in self.nodes}
-        live = {node: client for node, client in clients.items() if runner.alive(client)}
+        live = {node: client for node, client in self._clients().items() if runner.alive(client)}
         if not live:
             raise Error("this mesh is down: hopmesh.up() starts another")
         command = [sys.executable, path, *arguments]
         folders = {"HOPMESH_FOLDERS": os.pathsep.join(self._folders)}
-        runner.run(live, rendezvous.new_key(), command, _show, folders)
+        runner.run(live, rendezvous.new_key(), command, _show, folders, self._clients)
+
+    def _clients(self) -> dict[str, Client]:
+        return {node: Client(self._socket(node)) for node in self.nodes}
 
     def log(self, node: str) -> str:
         """Returns what a node has logged so far."""
@@ -125,14 +144,18 @@ class LocalMesh(Mesh):
         self._await(first, deadline)
         if not others:
             return
-        address = self.members()[0]["address"]
-        token = self._client.post("/v1/tokens", {"ttl": "1h"})["token"]
-        for node in others:
-            self._start(node, ["--join", address, "--token-file", "-"], token)
-        for node in others:
-            self._await(node, deadline)
+        self._join(others, deadline)
         while sum(m["status"] == "alive" for m in self.members()) < len(self.nodes):
             _pause(deadline, "the nodes did not see each other in time")
+
+    def _join(self, nodes: Sequence[str], deadline: float) -> None:
+        """Starts nodes that join the mesh, and returns when they are ready."""
+        address = next(m["address"] for m in self.members() if m["status"] == "alive")
+        token = self._client.post("/v1/tokens", {"ttl": "1h"})["token"]
+        for node in nodes:
+            self._start(node, ["--join", address, "--token-file", "-"], token)
+        for node in nodes:
+            self._await(node, deadline)
 
     def _start(self, node: str, how: list[str], token: str) -> None:
         folder = os.path.join(self._folder, node)

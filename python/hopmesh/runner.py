@@ -29,11 +29,15 @@ def run(
     command: Sequence[str],
     show: Show,
     environment: Mapping[str, str],
+    later: Callable[[], Mapping[str, Client]] = dict,
 ) -> None:
     """Runs a command beside each node, and returns when all have ended well.
 
     One that ends by Again is started again. One whose daemon is gone is ended, and counts only if
     no other is left. If another fails, all are ended, the job is stopped, and it raises Failed.
+
+    ``later`` returns the nodes of which others may join or come back while the command runs. It is
+    started beside those that know the job of the run, too.
     """
     beside = [_Beside(name, client, key, command, environment) for name, client in nodes.items()]
     ended_well = False
@@ -41,9 +45,18 @@ def run(
         with selectors.DefaultSelector() as selector:
             for one in beside:
                 one.start(selector)
-            running = list(beside)
+            running, looked = list(beside), time.monotonic()
             while running:
                 _read(selector, show)
+                if time.monotonic() - looked > _LOOK_SECONDS:
+                    there = {one.node for one in running}
+                    for name, client in later().items():
+                        if name not in there and not ended_well and _goes_on(client, key):
+                            show(name, "starts too, from the last checkpoint")
+                            beside.append(_Beside(name, client, key, command, environment))
+                            beside[-1].start(selector)
+                            running.append(beside[-1])
+                    looked = time.monotonic()
                 for one in list(running):
                     code = one.look(selector, show)
                     if code is None:
@@ -212,6 +225,14 @@ def alive(client: Client) -> bool:
         except OSError:
             pass  # it is busy
     return True
+
+
+def _goes_on(client: Client, key: str) -> bool:
+    """Reports whether a node is ready, and knows a job of the run that is not over."""
+    with contextlib.suppress(Error):
+        if alive(client) and client.get("/v1/status")["ready"]:
+            return rendezvous.next_of(client, key) is not None
+    return False
 
 
 def _read(selector: selectors.BaseSelector, show: Show) -> None:

@@ -227,6 +227,7 @@ class FakeDaemon:
         self.path = path
         self.epochs, self.steps, self.rank, self.size = 2, 3, 0, 1
         self.epoch, self.step, self.memories = 1, 0, 0
+        self.ready = True
         self.fresh_first = True  # False: as daemons before had it
         self.announces = False  # True: the next batch is always prepared in time
         self.kept: bytes | None = None
@@ -327,7 +328,7 @@ class FakeDaemon:
             sizes = {"vertices": 100, "edges": 9, "features": FEATURES, "classes": CLASSES}
             return {"name": path.rpartition("/")[2], **sizes}
         if path == "/v1/status":
-            return {"node": "n1", "ready": True}
+            return {"node": "n1", "ready": self.ready}
         if path == "/v1/jobs":
             self.looked()
             return self.jobs

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import threading
+from concurrent import futures
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +184,39 @@ def test_no_script() -> None:
         mesh.kill("n1")
         with pytest.raises(hopmesh.Error, match="this mesh is down"):
             mesh.run(__file__)
+
+
+def test_nodes_that_join_and_come_back(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "sizes"
+    with hopmesh.up(nodes=2) as mesh:
+        mesh.generate("towns", **TOWNS)
+
+        def change() -> None:
+            try:
+                for so_far, do in (
+                    ("[2]", mesh.add),
+                    ("[2, 3]", lambda: mesh.kill("n3")),
+                    ("[2, 3, 2]", lambda: mesh.restart("n3")),
+                ):
+                    until(f"the sizes were {so_far}", functools.partial(_ends, path, so_far))
+                    do()
+            except BaseException:
+                mesh.down()  # and with it the run
+                raise
+
+        with futures.ThreadPoolExecutor(1) as changing:
+            changed = changing.submit(change)
+            mesh.run(script("sizes"), [str(path), "2", "3", "2", "3"])
+            changed.result()
+        (job,) = mesh.jobs.values()
+        assert job.state == "done" and sorted(job.show()["nodes"]) == ["n1", "n2", "n3"]
+        with pytest.raises(hopmesh.Error, match="node n3 runs: kill it first"):
+            mesh.restart("n3")
+    said = capfd.readouterr().out.splitlines()
+    assert said.count("n3: starts too, from the last checkpoint") == 2
+    goes_on = [int(line.split()[-1]) for line in said if "of 3 goes on at epoch" in line]
+    assert len(goes_on) == 6 and min(goes_on) > 1  # each time all three of them
+
+
+def _ends(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text().endswith(" " + text)

@@ -39,6 +39,9 @@ if do == "signal":
 if do == "wait":
     open(own + ".pid", "w").write(str(os.getpid()))
     time.sleep(600)
+if do == "other":
+    while not os.path.exists(os.path.join(os.path.dirname(own), "n2.starts")):
+        time.sleep(0.05)
 if do == "grandchild":
     os.fork() or time.sleep(3)
 print("ends without a line's end", end="")
@@ -151,6 +154,31 @@ def test_all_daemons_are_gone(daemons: dict[str, FakeDaemon], tmp_path: Path) ->
     daemons["n1"].close()
     os.unlink(daemons["n1"].path)
     assert run(one, "wait")[-1] == "the daemons are gone, and with them the run"
+
+
+def test_a_node_that_joins(daemons: dict[str, FakeDaemon]) -> None:
+    clients = {name: Client(daemon.path) for name, daemon in daemons.items()}
+    daemons["n2"].job("k")
+    folder, shown = os.path.dirname(daemons["n1"].path), Shown()
+    command = [sys.executable, os.path.join(folder, "script.py"), "other"]
+    runner.run({"n1": clients["n1"]}, "k", command, shown, {}, lambda: clients)
+    assert shown.count("n2: starts too, from the last checkpoint") == 1 and "n2: start 1 k" in shown
+    assert not any(line.startswith("n1: starts") for line in shown)
+
+
+def test_nodes_that_a_run_goes_on_beside(daemons: dict[str, FakeDaemon]) -> None:
+    daemon, client = daemons["n1"], Client(daemons["n1"].path)
+    assert not runner._goes_on(client, "k")  # it knows of no job
+    daemon.job("another")
+    job = daemon.job("k")
+    assert runner._goes_on(client, "k")
+    daemon.ready = False
+    assert not runner._goes_on(client, "k")
+    daemon.ready, job["state"] = True, "done"
+    assert not runner._goes_on(client, "k")
+    job["state"] = "running"
+    daemon.close()
+    assert not runner._goes_on(client, "k")
 
 
 def test_what_a_script_started_holds_its_output(daemons: dict[str, FakeDaemon]) -> None:
