@@ -371,7 +371,7 @@ func (r rowsOfAll) Find(ctx context.Context, s *slot.Slot, epoch int) ([][]uint3
 		}
 		return s.Sets, nil, nil
 	}
-	if err := x.Source.Gather(ctx, &s.Far, s.Sets, uint32(epoch), uint32(s.Step), r.run.Sharing.Asking, &s.Tally); err != nil {
+	if err := x.Source.Gather(ctx, &s.Far, s.Sets, uint32(epoch), uint32(s.Step), r.run.Dealt(s.Step).Asking, &s.Tally); err != nil {
 		return nil, nil, err
 	}
 	s.Gathered, s.Remote, s.Kept = s.Far.Local+s.Far.Cached+s.Far.Remote, s.Far.Remote, s.Far.Cached

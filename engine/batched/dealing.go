@@ -159,6 +159,7 @@ func (b *Batched) late() bool {
 
 // dealing assigns groups to slots. Workers share it.
 type dealing struct {
+	run    *train.Trainer
 	shards int
 	Nodes  int
 	Self   int
@@ -172,20 +173,24 @@ type dealing struct {
 
 // NewDealing returns the dealing of a run by a dealer.
 func NewDealing(t *train.Trainer, dealer deal.Dealer) *dealing {
-	return &dealing{shards: len(t.Data.Shards), Nodes: len(t.Session.Work.Nodes), Self: t.Session.Work.Self, dealer: dealer, grains: t.Recipe.Sharing.Deterministic}
+	return &dealing{run: t, shards: len(t.Data.Shards), Nodes: len(t.Session.Work.Nodes), Self: t.Session.Work.Self, dealer: dealer, grains: t.Recipe.Sharing.Deterministic}
 }
 
 // Deal sets the groups of a slot from its roots.
 func (d *dealing) Deal(s *slot.Slot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.Dealt = d.dealer.Deal(s.Dealt, s.Roots, d.Self)
+	dealer := d.dealer
+	if d.run.Sharing.Turns != nil {
+		dealer = d.run.Dealt(s.Step).Dealer
+	}
+	s.Dealt = dealer.Deal(s.Dealt, s.Roots, d.Self)
 	s.Groups = slices.Grow(s.Groups[:0], len(s.Dealt))[:len(s.Dealt)]
 	for i := range s.Groups {
 		s.Groups[i].Group = s.Dealt[i]
 	}
 	if d.grains {
-		d.spans(s)
+		d.spans(s, dealer)
 	}
 }
 
@@ -206,7 +211,7 @@ func (d *dealing) after(batch []uint32, model int) int {
 
 // spans finds which node contributes which sums. A grain without seed vertices is in
 // none.
-func (d *dealing) spans(s *slot.Slot) {
+func (d *dealing) spans(s *slot.Slot, dealer deal.Dealer) {
 	d.holders = slices.Grow(d.holders[:0], d.shards)[:d.shards]
 	for i := range d.holders {
 		d.holders[i] = -1
@@ -214,7 +219,7 @@ func (d *dealing) spans(s *slot.Slot) {
 	for node := range d.Nodes {
 		groups := s.Dealt
 		if node != d.Self {
-			d.others = d.dealer.Deal(d.others, s.Roots, node)
+			d.others = dealer.Deal(d.others, s.Roots, node)
 			groups = d.others
 		}
 		for i := range groups {

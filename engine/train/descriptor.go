@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/dataset"
@@ -64,13 +65,26 @@ type Descriptor struct {
 	Choose func(ctx context.Context, t *Trainer) (Chooser, error)
 }
 
-// A Chooser chooses the strategy of a run whose recipe names none.
+// A Chooser chooses the strategy of a run whose recipe names none. All nodes decide alike.
 type Chooser interface {
-	// Reconsider changes the strategy after an epoch if another is faster. All nodes
-	// decide alike.
+	// Begin is called before the steps of an epoch from one on, before any is prepared. It may
+	// set Sharing.Turns.
+	Begin(ctx context.Context, epoch, step int) error
+	// Trying reports whether strategies are tried in an epoch. What it takes is no measure of the
+	// one in use.
+	Trying(epoch int) bool
+	// Stepped hears how long a step took on this node.
+	Stepped(epoch, step int, took time.Duration)
+	// Reconsider changes the strategy after an epoch if another is faster.
 	Reconsider(ctx context.Context, e *trained.Epoch) error
 	// Follow goes over to an entry of the schedule, ahead of its first epoch.
 	Follow(ctx context.Context, e *schedule.Entry) error
+}
+
+// A Deal is by whom a step is dealt, and how its rows are requested.
+type Deal struct {
+	Dealer deal.Dealer
+	Asking gather.Options
 }
 
 // Strategies are those that a program has.

@@ -28,6 +28,14 @@ func (t *Trainer) Epoch(ctx context.Context) error {
 			}
 			return err
 		}
+		if c := t.Sharing.Chooser; c != nil {
+			if err := c.Begin(ctx, at.Epoch, at.Step); err != nil {
+				if ctx.Err() != nil {
+					return t.Stopped(ctx)
+				}
+				return err
+			}
+		}
 		if err := t.Method.BeginEpoch(ctx, at.Epoch); err != nil {
 			return err
 		}

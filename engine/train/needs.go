@@ -74,8 +74,8 @@ func (t *Learner) sumBytes() uint64 {
 }
 
 // The messages in which nodes exchange what memory they need: one before they take any
-// for weights, one before they take any for steps. Another precedes a change of
-// strategy, see auto.RoomFor. Offers go by in the order of their tags: the first comes
+// for weights, one before they take any for steps. Others precede strategies that are
+// tried, see auto.RoomFor. Offers go by in the order of their tags: the first comes
 // before the one by which nodes meet, in its step, and the second after those by which
 // they choose a strategy.
 var (

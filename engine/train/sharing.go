@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
@@ -28,6 +29,9 @@ type sharing struct {
 	Why      string         // the reason of the chooser's choice
 	Asking   gather.Options // for rows
 	Cached   uint64         // bytes of cached rows of other nodes
+	// Turns returns by whom a step of the epoch is dealt where strategies take turns; nil: Dealer
+	// deals all. It changes between epochs only.
+	Turns func(step int) Deal
 	following
 
 	brought  replica.Options
@@ -174,6 +178,14 @@ func (t *Trainer) Use(name string, dealer deal.Dealer) {
 	t.Sharing.Asking = d.asking(&t.Recipe.Sharing)
 }
 
+// Dealt returns by whom a step of the epoch is dealt.
+func (t *Trainer) Dealt(step int) Deal {
+	if s := t.Sharing; s.Turns == nil {
+		return Deal{s.Dealer, s.Asking}
+	}
+	return t.Sharing.Turns(step)
+}
+
 // mayUse reports whether a chooser may choose a strategy.
 func (s *sharing) mayUse(name string, o *Options) bool {
 	return s.Strategy == name || s.Strategy == "" && o.Strategies.Has(name)
@@ -226,7 +238,11 @@ func (t *Trainer) cacheRows(ctx context.Context) (err error) {
 // different rows, since none of it changes what is learned.
 func (t *Trainer) keepRows(ctx context.Context, need *Needs) error {
 	d := t.described()
-	if t.Session.Alone() || t.Batches.Same || !t.keepsRows(&d) {
+	keeps := t.keepsRows(&d)
+	if t.Sharing.Chooser != nil && d.Name == strategy.Single { // another one may follow
+		keeps = slices.ContainsFunc(t.Options.Strategies, func(d Descriptor) bool { return d.Exact && t.keepsRows(&d) })
+	}
+	if t.Session.Alone() || t.Batches.Same || !keeps {
 		return nil
 	}
 	rows, of, bytes, err := t.Session.Source.Keep(ctx, t.roomToKeep(need), t.Session.Replica.Shards, &t.Session.Start)

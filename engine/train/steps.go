@@ -46,6 +46,7 @@ func (t *Trainer) Steps(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return t.Stopped(ctx)
 		}
+		start := time.Now()
 		t.Take(at.Epoch, step)
 		if len(t.Turn) == 0 {
 			return nil // the last of them has diverged, on all nodes
@@ -62,6 +63,9 @@ func (t *Trainer) Steps(ctx context.Context) error {
 			return err
 		}
 		t.Batches.Release(s)
+		if c := t.Sharing.Chooser; c != nil {
+			c.Stepped(at.Epoch, step, time.Since(start))
+		}
 		t.Progress(false)
 		if t.due() && t.averaged() && t.resumable() {
 			t.Lead().Clock() // writing a checkpoint is no training time
@@ -183,13 +187,16 @@ func (t *Trainer) learnFrom(ctx context.Context, e *trained.Epoch) error {
 	if !t.decides(e.Epoch) {
 		return nil
 	}
-	if err := t.retune(ctx, e); err != nil {
-		return err
+	c := t.Sharing.Chooser
+	if c == nil || !c.Trying(e.Epoch) {
+		if err := t.retune(ctx, e); err != nil {
+			return err
+		}
 	}
-	if t.Sharing.Chooser == nil || !t.decides(e.Epoch) {
+	if c == nil || !t.decides(e.Epoch) {
 		return nil
 	}
-	return t.Sharing.Chooser.Reconsider(ctx, e)
+	return c.Reconsider(ctx, e)
 }
 
 // saveFirst writes a checkpoint where there is none yet and a run can't be resumed at

@@ -1,9 +1,11 @@
 package auto
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/deal"
@@ -94,13 +96,10 @@ type Choice struct {
 	job        *Job
 	facts      facts
 	candidates []Candidate
-	tried      []tried   // of the candidates
-	found      []float64 // of each: measured over predicted time when it was used last; 0: it was not used
-	cramped    []bool    // of each: some node has no room for it
+	tried      []tried // of the candidates; nil: nothing was counted
 	rates      Rates
 	at         int
 	why        string
-	rest       int // epochs before it may change
 }
 
 // Chosen returns the strategy in use.
@@ -119,42 +118,91 @@ func (c *Choice) Use(name, why string) error {
 	return nil
 }
 
-// Choose chooses how the job is shared. All nodes call it at the same point of their
-// run, when all have met and before anything is offered for an epoch, and choose the
-// same.
-func Choose(ctx context.Context, j *Job) (*Choice, error) {
-	c, err := j.choose(ctx)
-	if err != nil {
+// Consider returns the strategies that can share a job, of which the first is in use until one
+// is chosen. It looks at nothing.
+func Consider(j *Job) (*Choice, error) {
+	c := &Choice{job: j}
+	var err error
+	if c.candidates, err = j.candidates(); err != nil {
 		return nil, fmt.Errorf("choose how the nodes share the job: %w", err)
 	}
 	return c, nil
 }
 
-func (j *Job) choose(ctx context.Context) (*Choice, error) {
-	c := &Choice{job: j}
-	var err error
-	if c.candidates, err = j.candidates(); err != nil {
-		return nil, err
+// Choose chooses one by formula. All nodes call it at the same point of their run, when all have
+// met and before anything is offered for an epoch, and choose the same. Where weights must be the
+// same bits whoever computes them, nothing is timed, so that the choice is the same again, too.
+func (c *Choice) Choose(ctx context.Context) error {
+	if err := c.choose(ctx); err != nil {
+		return fmt.Errorf("choose how the nodes share the job: %w", err)
 	}
-	p := j.probe()
+	return nil
+}
+
+func (c *Choice) choose(ctx context.Context) error {
+	j := c.job
+	var p probe
+	timed := !j.Settings.Deterministic
+	if timed {
+		p = j.probe()
+	}
 	all, sample, err := j.look(ctx, c.candidates)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	mine := Rates{Sample: sample, Hands: float64(max(1, j.Hands)), Compute: guess(j.Model.Weights, j.Threads)}
-	if c.rates, err = p.measure(ctx, mine); err != nil {
-		return nil, err
+	c.rates = assumed(j.Model.Weights)
+	if timed {
+		mine := Rates{Sample: sample, Hands: float64(max(1, j.Hands)), Compute: guess(j.Model.Weights, j.Threads)}
+		if c.rates, err = p.measure(ctx, mine); err != nil {
+			return err
+		}
 	}
 	c.settle(j, all)
 	costs := c.costs()
 	c.at = choose(costs)
 	c.why = why(&c.facts, costs, c.at, &c.rates)
-	return c, nil
+	return nil
+}
+
+// far is how much longer than the fastest a strategy may take by formula and still be tried.
+const far = 4
+
+// tries returns the candidates that are worth a trial, the one in use first and then as fast as
+// they are by formula, if there is one; nil: there is nothing to try. A job that begins with p3
+// stays with it and no other changes to it, since all columns of features would have to be
+// fetched first.
+func (c *Choice) tries() (all []Candidate) {
+	if c.Chosen().Name == p3.Name {
+		return nil
+	}
+	order := []int{c.at}
+	var costs []cost
+	least := math.Inf(1)
+	if c.tried != nil {
+		costs = c.costs()
+		for i := range costs {
+			least = min(least, costs[i].seconds)
+		}
+	}
+	for i := range c.candidates {
+		if i != c.at && c.candidates[i].Name != p3.Name && (costs == nil || costs[i].seconds <= far*least) {
+			order = append(order, i)
+		}
+	}
+	if costs != nil {
+		slices.SortStableFunc(order[1:], func(a, b int) int { return cmp.Compare(costs[a].seconds, costs[b].seconds) })
+	}
+	if len(order) < 2 {
+		return nil
+	}
+	for _, i := range order[:min(len(order), mostTries)] {
+		all = append(all, c.candidates[i])
+	}
+	return all
 }
 
 // candidates returns the strategies that can share the job. Where weights must be the same bits on any nodes, p3 is left
-// out, since its sums differ from those of the others, and the speed of nodes must not
-// change the weights.
+// out, since its sums differ from those of the others.
 func (j *Job) candidates() ([]Candidate, error) {
 	var all []Candidate
 	var refused error
@@ -209,7 +257,7 @@ func (c *Choice) settle(j *Job, all []census) {
 		}
 		kept, c.tried = append(kept, candidate), append(c.tried, t)
 	}
-	c.candidates, c.found, c.cramped = kept, make([]float64, len(kept)), make([]bool, len(kept))
+	c.candidates = kept
 }
 
 // costs returns the costs of all candidates at the known rates.
@@ -226,4 +274,10 @@ func (c *Choice) costs() []cost {
 func guess(weights, threads int) float64 {
 	const perWeight, pace = 6, 1e10
 	return perWeight * float64(weights) / pace / float64(max(1, threads))
+}
+
+// assumed are the rates by which a choice is made where nothing may be timed: of common machines
+// at 1 Gbit/s.
+func assumed(weights int) Rates {
+	return Rates{Bandwidth: 1.25e8, RoundTrip: 2e-4, Compute: guess(weights, 1), Sample: 1e-7, Hands: 1}
 }

@@ -24,7 +24,6 @@ const (
 	ratesAt    = 1<<16 + 1
 	parcelAt   = 1<<16 + 2
 	envelopeAt = 1<<16 + 3
-	roomAt     = 1<<16 + 4 // at the end of an epoch
 	askedAt    = 1<<16 + 5
 )
 

@@ -158,7 +158,10 @@ func (w *world) choose(t *testing.T, change func(node int, j *Job)) ([]*Choice, 
 	}
 	for node := range all {
 		running.Go(func() {
-			if all[node], errs[node] = Choose(ctx, jobs[node]); errs[node] != nil {
+			if all[node], errs[node] = Consider(jobs[node]); errs[node] == nil {
+				errs[node] = all[node].Choose(ctx)
+			}
+			if errs[node] != nil {
 				cancel(errs[node]) // as a run ends that of all
 			}
 		})
@@ -311,56 +314,20 @@ func TestWhatGoesWrong(t *testing.T) {
 	}
 }
 
-// Epochs that wait for rows change the strategy on all nodes at once, unless one of them
-// has no room for it.
-func TestNodesChangeTogether(t *testing.T) {
-	for name, c := range map[string]struct {
-		cramped int // node
-		wrong   int // node whose room can't be told
-		want    string
-	}{
-		"all have room":     {-1, -1, "leap"},
-		"one has none":      {1, -1, "centric"},
-		"one fails to find": {-1, 1, ""},
-	} {
+// Where weights must be the same bits nothing is timed, and the network decides nothing.
+func TestNothingIsTimedWhereBitsCount(t *testing.T) {
+	for name, l := range map[string]link{"slow": {2e5, time.Millisecond}, "quick": quickLink} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, 3, linksOf(3, quickLink))
-			all, _, err := w.choose(t, nil)
+			all, jobs, err := newWorld(t, 3, linksOf(3, l)).choose(t, func(_ int, j *Job) { j.Settings.Deterministic = true })
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			errs, asked := make([]error, len(all)), make([]int, len(all))
-			var running sync.WaitGroup
-			for node, choice := range all {
-				running.Go(func() {
-					choice.at = 0 // centric
-					for n := 1; n < 20 && errs[node] == nil; n++ {
-						m := Measured{Epoch: n, Seconds: 10, Compute: 1, Wait: 8.9}
-						if choice.at != 0 {
-							m.Seconds, m.Wait = 2, 0.9
-						}
-						_, errs[node] = choice.Note(ctx, m, func(to Candidate) (bool, error) {
-							asked[node]++
-							if node == c.wrong {
-								return false, errors.New("it can't be told")
-							}
-							return node != c.cramped && to.Name == "leap", nil
-						})
-					}
-					if errs[node] != nil {
-						cancel()
-					}
-				})
-			}
-			running.Wait()
-			if err := errors.Join(errs...); (err != nil) != (c.want == "") {
-				t.Fatalf("%s: %v", name, err)
-			}
-			for node, choice := range all {
-				if c.want != "" && (choice.Chosen().Name != c.want || choice.Why() != all[0].Why()) || asked[node] != 1 {
-					t.Errorf("%s: node %d has %s and was asked %d times", name, node, choice.Why(), asked[node])
+			for node, got := range all {
+				if got.rates != assumed(10_000) || got.Chosen().Name != "leap" || got.Why() != all[0].Why() {
+					t.Errorf("%s: node %d assumes %+v: %s", name, node, got.rates, got.Why())
+				}
+				if sent := jobs[node].Tally.Read().Bytes[peer.Control]; sent > 1<<16 {
+					t.Errorf("%s: node %d sends %d bytes to choose", name, node, sent)
 				}
 			}
 		})

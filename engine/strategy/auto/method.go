@@ -3,6 +3,9 @@ package auto
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/deal"
@@ -15,15 +18,31 @@ import (
 )
 
 // Strategy leaves the choice to the nodes.
-var Strategy = train.Descriptor{Declaration: strategy.Declaration{Name: strategy.Auto, Measured: true}, Choose: startChoosing}
+var Strategy = train.Descriptor{
+	Declaration: strategy.Declaration{Name: strategy.Auto, Measured: true, Describe: describe},
+	Choose:      startChoosing,
+}
 
 // A Chooser is a run's choice of a strategy.
 type Chooser struct {
 	run    *train.Trainer
 	choice *Choice
+	on     *trying // nil: nothing is tried
+	watch  watch
 }
 
-// startChoosing chooses a strategy once the nodes have met.
+// trying is a trial under way.
+type trying struct {
+	*trial
+	from  int         // its first epoch
+	of    []Candidate // the tries
+	clock *clock
+	ready bool // it is known which of them there is room for
+	held  int  // the try whose batch serves all epochs now
+}
+
+// startChoosing chooses a strategy once the nodes have met. What the schedule has is repeated, and
+// nothing is looked at then.
 func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error) {
 	x := t.Session
 	_, hands := t.Ahead()
@@ -33,7 +52,7 @@ func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error)
 		looker.Far.Tally = &x.Start
 	}
 	b.Shuffle(epoch)
-	choice, err := Choose(ctx, &Job{
+	choice, err := Consider(&Job{
 		Exchange: x.Exchange, Work: x.Work, Layout: x.Layout, Settings: t.Recipe.Sharing, Strategies: dealings(t),
 		Batch: b.Roots, Epoch: epoch, Steps: b.Steps, Epochs: t.Recipe.Epochs - epoch + 1, Once: b.Same,
 		Model: Sizes(t), Counter: looker.Counter, Rows: x.Source, Hands: hands, Threads: t.Threads(), Room: ColumnsFit(t), Edges: x.Replicated, Tally: &x.Start,
@@ -41,14 +60,20 @@ func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error)
 	if err != nil {
 		return nil, err
 	}
+	c := &Chooser{run: t, choice: choice}
 	e, err := t.Agreed(ctx, func() (schedule.Entry, error) {
-		to := choice.Chosen()
-		return schedule.Entry{Strategy: to.Name, Part: t.Options.Strategies.PartOf(to.Name, to.Dealer), Why: choice.Why()}, nil
+		if err := choice.Choose(ctx); err != nil {
+			return schedule.Entry{}, err
+		}
+		if e, worth := c.retry(epoch, "to see what is fastest here. By formula that is "+choice.Why()); worth {
+			return e, nil
+		}
+		return c.entry(choice.Chosen(), choice.Why()), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := choice.follow(&e, t.Options.Strategies); err != nil {
+	if err := c.take(&e); err != nil {
 		return nil, err
 	}
 	to := choice.Chosen()
@@ -56,44 +81,254 @@ func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error)
 		return nil, err
 	}
 	if t.Options.Schedule != nil {
-		err = t.Options.Strategies.Follow(to.Name, to.Dealer, e.Part) // it comes before what a checkpoint says
+		err = c.take(&e) // it comes before what a checkpoint says
 	}
-	return &Chooser{t, choice}, err
+	return c, err
 }
 
-// follow sets what an entry of the schedule says.
-func (c *Choice) follow(e *schedule.Entry, all train.Strategies) error {
-	if err := c.Use(e.Strategy, e.Why); err != nil {
+// entry returns the entry of the schedule by which a candidate is used.
+func (c *Chooser) entry(to Candidate, why string) schedule.Entry {
+	return schedule.Entry{Strategy: to.Name, Part: c.run.Options.Strategies.PartOf(to.Name, to.Dealer), Why: why}
+}
+
+// retry returns the entry of a trial that begins with an epoch, and whether it is worth it: no
+// more than a quarter of what is left goes to a trial, and where weights must be the same bits
+// nothing is timed.
+func (c *Chooser) retry(epoch int, because string) (e schedule.Entry, worth bool) {
+	t, j := c.run, c.choice.job
+	tries := c.choice.tries()
+	if j.Settings.Deterministic || len(tries) == 0 {
+		return e, false
+	}
+	x := &trial{Steps: turnSteps}
+	for _, to := range tries {
+		x.Tries = append(x.Tries, try{to.Name, t.Options.Strategies.PartOf(to.Name, to.Dealer)})
+	}
+	if left := t.Recipe.Epochs - epoch + 1; len(tries)*x.Steps > j.Steps*left/4 {
+		return e, false
+	}
+	return schedule.Entry{Strategy: strategy.Auto, Part: x.encode(), Why: x.words() + " " + because}, true
+}
+
+// turnSteps is how many steps a turn has.
+const turnSteps = 8
+
+// take sets what an entry of the schedule says.
+func (c *Chooser) take(e *schedule.Entry) error {
+	all := c.run.Options.Strategies
+	c.on = nil
+	if e.Strategy != strategy.Auto {
+		if err := c.choice.Use(e.Strategy, e.Why); err != nil {
+			return err
+		}
+		c.watch.renew()
+		return all.Follow(e.Strategy, c.choice.Chosen().Dealer, e.Part)
+	}
+	x, err := parseTrial(e.Part)
+	if err != nil {
 		return err
 	}
-	return all.Follow(e.Strategy, c.Chosen().Dealer, e.Part)
+	slots, _ := c.run.Ahead()
+	on := &trying{trial: x, from: e.From, clock: newClock(x, min(slots, x.Steps/2))}
+	for _, of := range slices.Backward(x.Tries) { // the first one last, which stays in use
+		if err := c.choice.Use(of.By, e.Why); err != nil {
+			return err
+		}
+		to := c.choice.Chosen()
+		if err := all.Follow(of.By, to.Dealer, of.Part); err != nil {
+			return err
+		}
+		on.of = append(on.of, to)
+	}
+	slices.Reverse(on.of)
+	c.on = on
+	return nil
 }
 
 // Follow implements train.Chooser.
 func (c *Chooser) Follow(ctx context.Context, e *schedule.Entry) error {
 	t := c.run
-	if err := c.choice.follow(e, t.Options.Strategies); err != nil {
+	if err := c.take(e); err != nil {
 		return err
 	}
 	t.Sharing.Entry, t.Sharing.Why = *e, e.Why
-	need, err := Try(ctx, t, c.choice.Chosen(), e.From)
+	return c.use(ctx, e.From)
+}
+
+// use goes over to the chosen strategy from an epoch on.
+func (c *Chooser) use(ctx context.Context, epoch int) error {
+	t := c.run
+	need, err := Try(ctx, t, c.choice.Chosen(), epoch)
 	if err != nil {
 		return err
 	}
 	if t.Batches.Same {
-		return t.Batches.Fill(ctx, e.From) // it was filled as the other strategy deals it
+		return t.Batches.Fill(ctx, epoch) // it was filled as the other strategy deals it
 	}
 	return t.Reserve(&need)
+}
+
+// Begin implements train.Chooser: where strategies are tried it has them take turns.
+func (c *Chooser) Begin(ctx context.Context, epoch, step int) error {
+	t, on := c.run, c.on
+	t.Sharing.Turns = nil
+	if !c.Trying(epoch) {
+		return nil
+	}
+	if !on.ready {
+		if err := c.strike(ctx, epoch, step); err != nil {
+			return err
+		}
+	}
+	steps := t.Batches.Steps
+	before := (epoch - on.from) * steps
+	first, _ := on.turn(before)
+	last, _ := on.turn(before + steps - 1)
+	if first == last {
+		to := on.of[first]
+		t.Use(to.Name, to.Dealer)
+		t.Method.(dealt).SetDealer(to.Dealer)
+		if t.Batches.Same && on.held != first {
+			on.held = first
+			return t.Batches.Fill(ctx, epoch)
+		}
+		return nil
+	}
+	c.Back()
+	turns := make([]train.Deal, len(on.of))
+	for i, to := range on.of {
+		turns[i] = train.Deal{Dealer: to.Dealer, Asking: to.asking}
+	}
+	t.Sharing.Turns = func(step int) train.Deal {
+		at, _ := on.turn(before + step)
+		return turns[at]
+	}
+	return nil
+}
+
+// strike finds which tries there is room for and makes it. The turns of others are the first
+// one's.
+func (c *Chooser) strike(ctx context.Context, epoch, step int) error {
+	t, on := c.run, c.on
+	fit := []Candidate{on.of[0]}
+	for i := 1; i < len(on.of); i++ {
+		need, err := needOf(ctx, t, append(fit, on.of[i]), epoch)
+		if err != nil {
+			return err
+		}
+		at := exchange.Tag{Epoch: uint32(epoch), Step: uint32(step), Lane: exchange.LaneMessages, Index: roomToTry + 2*uint32(i)}
+		room, err := c.room(ctx, at, &need)
+		if err != nil {
+			return fmt.Errorf("try the strategy %s: %w", on.of[i].Name, err)
+		}
+		if room {
+			fit = append(fit, on.of[i])
+			continue
+		}
+		t.Log.Info("a strategy is not tried, since a node lacks the memory for it", "strategy", on.of[i].Name)
+		on.of[i] = on.of[0]
+	}
+	need, err := needOf(ctx, t, fit, epoch)
+	if err != nil {
+		return err
+	}
+	c.Back()
+	on.ready = true
+	return t.Reserve(&need)
+}
+
+// Trying implements train.Chooser.
+func (c *Chooser) Trying(epoch int) bool {
+	return c.on != nil && epoch >= c.on.from && epoch < c.on.from+c.on.epochs(c.run.Batches.Steps)
+}
+
+// Stepped implements train.Chooser.
+func (c *Chooser) Stepped(epoch, step int, took time.Duration) {
+	if c.Trying(epoch) {
+		c.on.clock.note(c.on.trial, (epoch-c.on.from)*c.run.Batches.Steps+step, took.Seconds())
+	}
+}
+
+// Reconsider implements train.Chooser. At the end of a trial the fastest strategy is chosen. Later
+// another trial begins if epochs have become slower or faster, or bring fewer rows.
+func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
+	t, on := c.run, c.on
+	switch {
+	case e.Epoch == t.Recipe.Epochs || c.choice.job.Settings.Deterministic || c.Trying(e.Epoch+1):
+		return nil
+	case c.Trying(e.Epoch):
+		c.watch.tried(e.Rows)
+		return c.decide(ctx, e)
+	case on == nil && !c.watch.note(e.Seconds, e.Rows):
+		return nil
+	}
+	because := "since a trial was interrupted"
+	if on == nil {
+		because = fmt.Sprintf("again, since epochs take %s and took %s", duration(median(c.watch.seconds)), duration(c.watch.usual))
+		if now := came(e.Rows); now < c.watch.came/2 {
+			because = fmt.Sprintf("again, since %.0f %% of the rows of other nodes come to those that need them, and %.0f %% did", 100*now, 100*c.watch.came)
+		}
+	}
+	next, worth := c.retry(t.Begins(e), because)
+	if !worth {
+		c.on = nil
+		c.watch.tried(e.Rows)
+		return nil
+	}
+	return c.change(ctx, e, next)
+}
+
+// decide ends a trial: the nodes exchange their times, and choose alike.
+func (c *Chooser) decide(ctx context.Context, e *trained.Epoch) error {
+	t, on := c.run, c.on
+	at := exchange.Tag{Epoch: uint32(e.Epoch), Step: uint32(t.Batches.Steps), Lane: exchange.LaneMessages, Index: timesAt}
+	messages, err := t.Session.Exchange.Gather(ctx, at, on.clock.encode(), &t.Session.Start)
+	if err != nil {
+		return fmt.Errorf("exchange how long steps took by each strategy: %w", err)
+	}
+	var all [][]float64
+	for node, m := range messages {
+		times, err := readTimes(m, len(on.Tries))
+		if err != nil {
+			return fmt.Errorf("node %s %w", t.Session.Name(node), err)
+		}
+		for i := range times {
+			if i > 0 && on.of[i].Name == on.of[0].Name {
+				times[i] = 0 // there was no room for it
+			}
+		}
+		all = append(all, times)
+	}
+	best, slowest := quickest(all)
+	return c.change(ctx, e, c.entry(on.of[best], on.verdict(best, slowest)))
+}
+
+// change has an entry followed once the nodes have agreed on it.
+func (c *Chooser) change(ctx context.Context, after *trained.Epoch, e schedule.Entry) error {
+	t := c.run
+	t.Log.Info("the nodes change how they share the job", "strategy", e.Strategy, "why", e.Why)
+	if t.Options.Schedule != nil {
+		c.Back()
+		t.Change(after, e)
+		if c.on != nil && t.Batches.Same {
+			return t.Batches.Fill(ctx, after.Epoch+1)
+		}
+		return nil
+	}
+	e.From = after.Epoch + 1
+	return c.Follow(ctx, &e)
 }
 
 // dealings returns the strategies that compute what one node does.
 func dealings(t *train.Trainer) (to []Dealing) {
 	for _, d := range t.Options.Strategies {
-		if !d.Exact {
-			continue
+		switch {
+		case d.Exact:
+			keeps, far := t.WouldKeep(d.Name)
+			to = append(to, Dealing{Name: d.Name, Deal: d.Deal, Asking: d.Asking, Keeps: keeps, Far: far})
+		case d.Name == strategy.Single:
+			to = append(to, Dealing{Name: d.Name, Deal: dealSolo})
 		}
-		keeps, far := t.WouldKeep(d.Name)
-		to = append(to, Dealing{Name: d.Name, Deal: d.Deal, Asking: d.Asking, Keeps: keeps, Far: far})
 	}
 	return to
 }
@@ -130,77 +365,71 @@ func ColumnsFit(t *train.Trainer) bool {
 	return 4*featureNumbers(t)/float64(len(t.Session.Work.Nodes)) <= float64(budget.Left(t.Options.Memory, 0))/2
 }
 
-// Reconsider implements Chooser: it decides by the time of an epoch.
-func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
-	t := c.run
-	if e.Epoch == t.Recipe.Epochs {
-		return nil
-	}
-	var need train.Needs
-	tried, from, why := false, c.choice.Chosen().Name, c.choice.Why()
-	changed, err := c.choice.Note(ctx, Measured{
-		Epoch: e.Epoch, Next: t.Begins(e), Seconds: e.Seconds, Sample: e.Phases.Sample, Compute: e.Phases.Compute, Wait: e.Phases.Wait,
-	}, func(to Candidate) (fits bool, err error) {
-		tried = true
-		if need, err = Try(ctx, t, to, e.Epoch+1); err != nil {
-			return false, err
-		}
-		return RoomFor(ctx, t, &need, e.Epoch)
-	})
-	switch {
-	case err != nil || !tried:
-		return err
-	case changed && t.Options.Schedule != nil:
-		to := c.choice.Chosen()
-		t.Change(e, schedule.Entry{Strategy: to.Name, Part: t.Options.Strategies.PartOf(to.Name, to.Dealer), Why: c.choice.Why()})
-		if err := c.choice.Use(from, why); err != nil {
-			return err
-		}
-		c.Back()
-		return nil
-	case changed:
-		t.Sharing.Why = c.choice.Why()
-		t.Log.Info("the nodes have changed how they share the job", "strategy", t.Sharing.Strategy, "why", t.Sharing.Why)
-		if t.Batches.Same {
-			return t.Batches.Fill(ctx, e.Epoch+1) // it was filled as the other strategy deals it
-		}
-		return t.Reserve(&need)
-	}
-	t.Log.Info("another strategy would be faster, but a node lacks the memory for it", "strategy", c.choice.Chosen().Name)
-	c.Back()
-	return nil
-}
-
 // dealt is a method whose dealer can be replaced between epochs. All that auto chooses in
 // mid-run are.
 type dealt interface{ SetDealer(deal.Dealer) }
 
 // Try switches to a strategy from an epoch on, and returns the memory that its steps
 // take.
-func Try(ctx context.Context, t *train.Trainer, c Candidate, epoch int) (need train.Needs, err error) {
-	t.Use(c.Name, c.Dealer)
-	t.Method.(dealt).SetDealer(c.Dealer)
-	if err := t.Batches.Outline(ctx, train.NewLooker(t), epoch, train.Looks, func(o *slot.Outline) { t.Method.See(&need, o) }); err != nil {
-		return need, err
+func Try(ctx context.Context, t *train.Trainer, c Candidate, epoch int) (train.Needs, error) {
+	return needOf(ctx, t, []Candidate{c}, epoch)
+}
+
+// needOf returns the memory that steps take by any of some strategies.
+func needOf(ctx context.Context, t *train.Trainer, all []Candidate, epoch int) (need train.Needs, err error) {
+	for _, c := range all {
+		t.Use(c.Name, c.Dealer)
+		t.Method.(dealt).SetDealer(c.Dealer)
+		if err := t.Batches.Outline(ctx, train.NewLooker(t), epoch, train.Looks, func(o *slot.Outline) { t.Method.See(&need, o) }); err != nil {
+			return need, err
+		}
 	}
 	t.Settle(&need)
 	return need, nil
 }
 
-// roomToChange is the index of the end-of-epoch message on the memory that another
-// strategy takes. It lies between the models' messages and auto's.
-const roomToChange = 1 << 12
+// roomToTry is the index of the first messages on the memory that strategies take which are to be
+// tried: two for each. They come after the models' messages. timesAt is that of the times that
+// they took.
+const (
+	roomToTry = 1 << 14
+	timesAt   = 1 << 15
+)
 
-// RoomFor reports whether all nodes have room for another strategy after an epoch.
-// Nodes on one machine share its memory.
-func RoomFor(ctx context.Context, t *train.Trainer, need *train.Needs, epoch int) (bool, error) {
-	tag := exchange.Tag{Epoch: uint32(epoch), Step: uint32(t.Batches.Steps), Lane: exchange.LaneMessages, Index: roomToChange}
-	err := t.Afford(ctx, tag, need.OnHost())
+// room reports whether all nodes have room for what steps need. It sends two messages. Nodes on
+// one machine share its memory.
+func (c *Chooser) room(ctx context.Context, at exchange.Tag, need *train.Needs) (bool, error) {
+	here, err := RoomFor(ctx, c.run, at, need)
+	if err != nil {
+		return false, err
+	}
+	message := []byte{0}
+	if here {
+		message[0] = 1
+	}
+	at.Index++
+	messages, err := c.run.Session.Exchange.Gather(ctx, at, message, &c.run.Session.Start)
+	if err != nil {
+		return false, err
+	}
+	all := true
+	for node, said := range messages {
+		if len(said) != 1 || said[0] > 1 {
+			return false, fmt.Errorf("node %s sent a malformed report of whether it has room (%d bytes)", c.run.Session.Name(node), len(said))
+		}
+		all = all && said[0] == 1
+	}
+	return all, nil
+}
+
+// RoomFor reports whether this node has room for what steps need, and all nodes together.
+func RoomFor(ctx context.Context, t *train.Trainer, at exchange.Tag, need *train.Needs) (bool, error) {
+	err := t.Afford(ctx, at, need.OnHost())
 	if _, short := errors.AsType[*budget.Short](err); short {
 		return false, nil
 	}
 	if err == nil {
-		err = t.Fault(epoch, 0)
+		err = t.Fault(int(at.Epoch), 0)
 	}
 	return err == nil && t.AffordDevice(need) == nil, err
 }

@@ -87,15 +87,6 @@ func TestRowsThatStay(t *testing.T) {
 	if !(all.seconds < half.seconds && half.seconds < none.seconds) {
 		t.Errorf("%g s with all, %g s with half, %g s with none", all.seconds, half.seconds, none.seconds)
 	}
-	l = load
-	l.Keeps = 2000
-	used := tried{"leap", 1, []Load{l, l}}
-	if _, first := f.brought(&used, true); first != 10*500*100 {
-		t.Errorf("%g bytes come in the first epoch", first)
-	}
-	if _, later := f.brought(&used, false); later != 0 {
-		t.Errorf("%g bytes come in later ones", later)
-	}
 	f.once = true
 	about(t, "hidden of the only batch", at(2000).hidden, 500*100)
 }

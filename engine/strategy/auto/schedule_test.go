@@ -1,12 +1,19 @@
 package auto_test
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/batched"
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/auto"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -20,42 +27,101 @@ func strategiesOf(epochs []trained.Epoch) (all []string) {
 	return all
 }
 
-// What the nodes choose is agreed on before they train by it, and what they change to a whole
-// epoch ahead. Who repeats the run repeats the choice, whatever would be chosen now.
+// toOne is a strategy by which one node computes everything.
+func toOne(name string, node int) train.Descriptor {
+	return train.Descriptor{
+		Declaration: strategy.Declaration{Name: name, Exact: true},
+		Deal: func(l peer.Layout, _ strategy.Settings) (deal.Dealer, error) {
+			return &oneDealer{deal.NewAlone(&l, false), node}, nil
+		},
+		New: batched.Plain,
+	}
+}
+
+type oneDealer struct {
+	*deal.Alone
+
+	node int
+}
+
+func (d *oneDealer) Deal(to []deal.Group, batch []uint32, node int) []deal.Group {
+	if node != d.node {
+		return to[:0]
+	}
+	return d.Alone.Deal(to, batch, node)
+}
+
+// The fastest strategy is kept until epochs take longer by it. All of that is in the schedule, and
+// whoever repeats the run follows it before anything is measured, whatever would be chosen now.
 func TestAChoiceIsInTheSchedule(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	r := automatic()
+	r.Epochs, r.EvalEvery, r.Sharing = 24, 24, strategy.Settings{Strategy: strategy.Auto}
 	_, one := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
-	run := func(b *traintest.Board, perRow time.Duration) (all []string) {
+	all := train.Strategies{auto.Strategy, batched.Single, toOne("left", 0), toOne("right", 1)}
+	var measured atomic.Int64
+	// run has rows take their time to one node until an epoch, and to the other one from then on.
+	run := func(b *traintest.Board, slow func(epoch uint32) int) (epochs []trained.Epoch) {
+		measured.Store(0)
 		synctest.Test(t, func(t *testing.T) {
-			m := traintest.NewMesh(3, lopsided(len(shards), 3))
-			slowRows(m, perRow)
-			_, reports := m.MustRun(t, r, shards, train.Options{Threads: 1, Schedule: b})
-			all = strategiesOf(reports[0])
-			for node := range reports {
-				if traintest.Learnt(reports[node]) != traintest.Learnt(one) || !slices.Equal(strategiesOf(reports[node]), all) {
-					t.Errorf("node %d trains by %v\n%s\nand one node learns\n%s", node, strategiesOf(reports[node]), traintest.Learnt(reports[node]), traintest.Learnt(one))
+			m := traintest.NewMesh(2, []int{0, 0, 0, 1, 1, 1}[:len(shards)])
+			m.Net.Trouble = func(ctx context.Context, from, _ int, q peer.Query) error {
+				switch {
+				case q.Kind == peer.Control && q.Limit == 1<<20:
+					measured.Add(1)
+				case q.Service == peer.Rows && from == slow(q.Epoch):
+					time.Sleep(time.Second)
+				case q.Service == peer.Rows:
+					time.Sleep(10 * time.Millisecond)
 				}
+				return nil
 			}
-			for i, e := range reports[2] {
-				if want, known := b.At(i+1, r.Rate); !known || e.Strategy != want.Strategy || e.Why != want.Why {
-					t.Errorf("epoch %d is trained by %s (%s), and the schedule has %+v", i+1, e.Strategy, e.Why, want)
-				}
+			_, reports := m.MustRun(t, r, shards, train.Options{Threads: 1, Schedule: b, Strategies: all})
+			if err := alike(reports, one); err != nil {
+				t.Error(err)
 			}
+			epochs = reports[0]
 		})
-		return all
+		return epochs
 	}
 	b := new(traintest.Board)
-	chosen := run(b, time.Millisecond)
-	from := b.Proposed()
-	if len(from) != 2 || from[0] != 1 || from[1] < 3 || chosen[0] != "centric" || chosen[from[1]-2] != "centric" || chosen[from[1]-1] != "leap" {
-		t.Fatalf("the nodes propose entries from %v on, and train by %v", from, chosen)
+	const turns = 8
+	epochs := run(b, func(epoch uint32) int {
+		if epoch < turns {
+			return 1
+		}
+		return 0
+	})
+	var by []string
+	for _, e := range b.Entries {
+		by = append(by, e.Strategy)
 	}
-	if why := b.Entries[1].Why; !strings.HasPrefix(why, "leap since epoch ") || !strings.Contains(why, "centric") {
+	if want := []string{"auto", "left", "auto", "right"}; !slices.Equal(by, want) {
+		t.Fatalf("the schedule has %v", by)
+	}
+	from := b.Proposed()
+	if from[0] != 1 || from[1] > 4 || from[2] <= turns || from[2] > turns+5 || measured.Load() == 0 {
+		t.Errorf("the nodes propose entries from %v on", from)
+	}
+	for i, e := range epochs {
+		want, known := b.At(i+1, r.Rate)
+		if !known || e.Why != want.Why || want.Strategy != "auto" && e.Strategy != want.Strategy {
+			t.Errorf("epoch %d is trained by %s (%s), and the schedule has %+v", i+1, e.Strategy, e.Why, want)
+		}
+	}
+	if why := b.Entries[2].Why; !strings.HasPrefix(why, "left and right are tried for 8 steps each again, since epochs take ") {
 		t.Error(why)
 	}
+	if why := b.Entries[3].Why; !strings.HasPrefix(why, "right: a step took 10 ms where it was tried, and left took 1.0 s") {
+		t.Error(why)
+	}
+
 	again := &traintest.Board{Entries: slices.Clone(b.Entries)}
-	if got := run(again, 0); !slices.Equal(got, chosen) || len(again.Proposed()) > 0 {
-		t.Errorf("again the nodes train by %v, not %v, and propose entries from %v on", got, chosen, again.Proposed())
+	repeated := run(again, func(uint32) int { return 1 })
+	if len(again.Proposed()) > 0 || measured.Load() > 0 {
+		t.Errorf("again the nodes propose entries from %v on, and measure the network by %d questions", again.Proposed(), measured.Load())
+	}
+	if traintest.Learnt(repeated) != traintest.Learnt(epochs) || !slices.Equal(strategiesOf(repeated), strategiesOf(epochs)) {
+		t.Errorf("again the nodes train by %v, not %v, and learn\n%s\nand not\n%s", strategiesOf(repeated), strategiesOf(epochs), traintest.Learnt(repeated), traintest.Learnt(epochs))
 	}
 }
