@@ -153,8 +153,9 @@ func TestForecastsOfLargerMeshes(t *testing.T) {
 	if err != nil || rows[0].Fits || !strings.Contains(rows[0].Why, "of memory and has") {
 		t.Errorf("%+v, %v", rows, err)
 	}
-	gat := traintest.Short("gat")
-	rows, err = forecast.Make(t.Context(), &forecast.Subject{Recipe: &gat, Graph: forecast.Of(g)}, strategyOf("p3"), []int{2}, rates, func(forecast.Row) {})
+	initial := traintest.Short("gcnii")
+	initial.Fanouts = nil
+	rows, err = forecast.Make(t.Context(), &forecast.Subject{Recipe: &initial, Graph: forecast.Of(g)}, strategyOf("p3"), []int{2}, rates, func(forecast.Row) {})
 	if err != nil || rows[0].Fits || !strings.Contains(rows[0].Why, "p3 can't share out the columns") {
 		t.Errorf("%+v, %v", rows, err)
 	}

@@ -13,7 +13,10 @@ import (
 // the whole sum.
 type Front struct {
 	Terms []Term
-	Cols  int // of the sum, which has a row for each target of the first block
+	Cols  int // of the sum
+	// Sources means that the sum has a row for each source of the first block; else it has one
+	// for each target.
+	Sources bool
 }
 
 // A Term is one weight's contribution to the sum: rows, aggregated along the edges or the
@@ -22,7 +25,7 @@ type Term struct {
 	Param Param // the weight, one row per feature column
 	// Col is the first column of the sum that it adds to.
 	Col int
-	// Own is the factor of a target's own row. Edges reports whether the sources' rows
+	// Own is the factor of a row's own features. Edges reports whether the sources' rows
 	// are aggregated, and How says how.
 	Own   float64
 	Edges bool
@@ -41,8 +44,13 @@ type fronted interface {
 	finishBack(c *Call, dy tensor.Matrix) tensor.Matrix
 }
 
+// weighing is implemented by those that weigh edges by products of the sources' rows: the sum of
+// their front has a row for each source.
+type weighing interface{ weighs() }
+
 type frontTerm struct {
 	weight int
+	col    int // of the sum
 	own    float64
 	edges  bool
 	how    tensor.Aggregation
@@ -59,16 +67,15 @@ func (m *Model) Front() (Front, error) {
 	switch none := len(terms) == 0; {
 	case s.layer < 0 || s.before:
 		return Front{}, fmt.Errorf("the first layer of a %s is not linear in the features before it follows edges", m.spec.Model)
-	case none && m.spec.Model == "gat":
-		return Front{}, fmt.Errorf("the first layer of a gat weighs edges by what it computes of whole rows of features")
 	case none && m.spec.Model == "sage":
 		return Front{}, fmt.Errorf("sage.aggregator=%s takes the largest of each column and not a sum: choose mean or gcn", m.spec.Aggregator)
 	case none:
 		return Front{}, fmt.Errorf("the first layer of a %s is not a sum over columns of features", m.spec.Model)
 	}
 	f := Front{Cols: cols}
+	_, f.Sources = s.conv.(weighing)
 	for _, t := range terms {
-		f.Terms = append(f.Terms, Term{Param: m.params[s.first+t.weight], Own: t.own, Edges: t.edges, How: t.how})
+		f.Terms = append(f.Terms, Term{Param: m.params[s.first+t.weight], Col: t.col, Own: t.own, Edges: t.edges, How: t.how})
 	}
 	if s.residual >= 0 {
 		f.Terms = append(f.Terms, Term{Param: m.params[s.residual], Col: cols, Own: 1})
@@ -149,7 +156,7 @@ func (s *stage) addResidual(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 		c.MulOwn(y, c.pass.weight(s.residual), true, e)
 		return
 	}
-	c.Device.Combine(y, 1, y, 1, c.sum.View(0, c.sum.Rows, c.sum.Cols-s.info.Out, s.info.Out))
+	c.Device.Combine(y, 1, y, 1, s.ownOf(c, c.sum.View(0, c.sum.Rows, c.sum.Cols-s.info.Out, s.info.Out)))
 	c.Device.Apply(y, y, e)
 }
 
@@ -159,7 +166,20 @@ func (s *stage) addResidualBack(c *Call, dx, dy tensor.Matrix) {
 		c.MulOwnBack(dx, c.pass.gradient(s.residual), dy, c.pass.weight(s.residual))
 		return
 	}
-	c.Device.Combine(c.dsum.View(0, c.dsum.Rows, c.dsum.Cols-s.info.Out, s.info.Out), 1, dy, 0, tensor.Matrix{})
+	dsum := c.dsum.View(0, c.dsum.Rows, c.dsum.Cols-s.info.Out, s.info.Out)
+	own := s.ownOf(c, dsum)
+	if own.Rows < dsum.Rows {
+		c.Device.Zero(dsum)
+	}
+	c.Device.Combine(own, 1, dy, 0, tensor.Matrix{})
+}
+
+// ownOf returns the rows of the targets in the sum of the front.
+func (s *stage) ownOf(c *Call, sum tensor.Matrix) tensor.Matrix {
+	if _, all := s.conv.(weighing); all {
+		return c.Own(sum)
+	}
+	return sum
 }
 
 // aggregated is the front of a convolution that consists of a front only.

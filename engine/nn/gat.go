@@ -67,8 +67,8 @@ func (h *heads) attended(c *Call, y tensor.Matrix) tensor.Matrix {
 	return y
 }
 
-// finish computes y from the rows of all heads.
-func (h *heads) finish(c *Call, y, all tensor.Matrix, e *tensor.Epilogue) {
+// join computes y from the rows of all heads.
+func (h *heads) join(c *Call, y, all tensor.Matrix, e *tensor.Epilogue) {
 	if h.averaged && h.count > 1 {
 		share, sum := 1/float64(h.count), tensor.Matrix{}
 		for i := range h.count {
@@ -129,11 +129,16 @@ func (l *gat) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 		x, left = c.New(c.Sources(), l.columns()), c.New(c.Sources(), l.count)
 		l.see(c, x, left)
 	}
+	l.attend(c, y, x, left, c.of(x), e)
+}
+
+// attend is the rest of Forward after the product, of which own are the targets' rows.
+func (l *gat) attend(c *Call, y, x, left, own tensor.Matrix, e *tensor.Epilogue) {
 	right := c.New(c.Targets(), l.count)
-	c.Device.HeadDot(right, c.of(x), c.Weight(2))
+	c.Device.HeadDot(right, own, c.Weight(2))
 	all, stats := l.attended(c, y), c.New(c.Targets(), 2*l.count)
 	c.Device.Attend(all, stats, &c.Block.CSR, x, left, right, slope, c.DropAttention(l.dropout), c.Block.Own)
-	l.finish(c, y, all, e)
+	l.join(c, y, all, e)
 	c.Kept[0], c.Kept[1], c.Kept[2], c.Kept[3] = x, left, right, stats
 }
 
@@ -161,6 +166,23 @@ func (l *gat) carry(c *Call, to tensor.Matrix) {
 func (l *gat) readsOwn() bool { return false }
 
 func (l *gat) Backward(c *Call, dx, dy tensor.Matrix) {
+	dh := l.finishBack(c, dy)
+	c.MulBack(dx, c.Gradient(0), dh, c.Weight(0))
+	c.Free(dh)
+}
+
+func (*gat) weighs() {}
+
+func (l *gat) front() ([]frontTerm, int) { return []frontTerm{{weight: 0, own: 1}}, l.columns() }
+
+func (l *gat) finish(c *Call, y, sum tensor.Matrix, e *tensor.Epilogue) {
+	left := c.New(c.Sources(), l.count)
+	c.Device.HeadDot(left, sum, c.Weight(1))
+	l.attend(c, y, sum, left, c.Own(sum), e)
+}
+
+// finishBack returns the gradient at the product.
+func (l *gat) finishBack(c *Call, dy tensor.Matrix) tensor.Matrix {
 	x, left, right, stats := c.Kept[0], c.Kept[1], c.Kept[2], c.Kept[3]
 	dh := c.New(c.Sources(), l.columns())
 	dleft, dright := c.New(c.Sources(), l.count), c.New(c.Targets(), l.count)
@@ -168,7 +190,7 @@ func (l *gat) Backward(c *Call, dx, dy tensor.Matrix) {
 	c.Device.AttendBack(dh, dleft, dright, &c.Block.CSR, dall, stats, x, left, right, slope, c.DropAttention(l.dropout), c.Block.Own)
 	c.Device.HeadDotBack(dh, c.Gradient(1), dleft, x, c.Weight(1))
 	c.Device.HeadDotBack(c.Own(dh), c.Gradient(2), dright, c.Own(x), c.Weight(2))
-	c.MulBack(dx, c.Gradient(0), dh, c.Weight(0))
 	l.free(c, dall)
-	c.Free(dh, dleft, dright)
+	c.Free(dleft, dright)
+	return dh
 }

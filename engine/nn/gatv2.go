@@ -47,9 +47,14 @@ func (l *gatv2) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	to := c.New(c.Targets(), l.columns())
 	x := c.product(c.Weight(v2Source), l.biased(c, v2SourceBias))
 	c.MulOwn(to, c.Weight(v2Target), false, l.biased(c, v2TargetBias))
+	l.attend(c, y, x, to, e)
+}
+
+// attend is the rest of Forward after the products of the sources and the targets.
+func (l *gatv2) attend(c *Call, y, x, to tensor.Matrix, e *tensor.Epilogue) {
 	all, stats := l.attended(c, y), c.New(c.Targets(), 2*l.count)
 	c.Device.AttendV2(all, stats, &c.Block.CSR, x, to, c.Weight(v2Attention), slope, c.DropAttention(l.dropout), c.Block.Own)
-	l.finish(c, y, all, e)
+	l.join(c, y, all, e)
 	c.Kept[0], c.Kept[1], c.Kept[2] = x, to, stats
 }
 
@@ -69,17 +74,53 @@ func (l *gatv2) biased(c *Call, weight int) *tensor.Epilogue {
 	return c.Epilogue(tensor.Epilogue{Bias: c.Weight(weight)})
 }
 
+func (*gatv2) weighs() {}
+
+// front has both products for all sources, though the second one is only used of targets.
+func (l *gatv2) front() ([]frontTerm, int) {
+	n := l.columns()
+	return []frontTerm{{weight: v2Source, own: 1}, {weight: v2Target, col: n, own: 1}}, 2 * n
+}
+
+func (l *gatv2) finish(c *Call, y, sum tensor.Matrix, e *tensor.Epilogue) {
+	n := l.columns()
+	x, to := sum.View(0, sum.Rows, 0, n), c.Own(sum.View(0, sum.Rows, n, n))
+	if l.bias {
+		x, to = c.New(c.Sources(), n), c.New(c.Targets(), n)
+		c.Device.Apply(x, sum.View(0, sum.Rows, 0, n), l.biased(c, v2SourceBias))
+		c.Device.Apply(to, c.Own(sum.View(0, sum.Rows, n, n)), l.biased(c, v2TargetBias))
+	}
+	l.attend(c, y, x, to, e)
+}
+
+func (l *gatv2) finishBack(c *Call, dy tensor.Matrix) tensor.Matrix {
+	n := l.columns()
+	dh, dto := l.attendBack(c, dy)
+	dsum := c.New(c.Sources(), 2*n)
+	c.Device.Zero(dsum)
+	c.Device.Combine(dsum.View(0, dsum.Rows, 0, n), 1, dh, 0, tensor.Matrix{})
+	c.Device.Combine(c.Own(dsum.View(0, dsum.Rows, n, n)), 1, dto, 0, tensor.Matrix{})
+	c.Free(dh, dto)
+	return dsum
+}
+
 func (l *gatv2) Backward(c *Call, dx, dy tensor.Matrix) {
+	dh, dto := l.attendBack(c, dy)
+	c.MulBack(dx, c.Gradient(v2Source), dh, c.Weight(v2Source))
+	c.MulOwnBack(dx, c.Gradient(v2Target), dto, c.Weight(v2Target))
+	c.Free(dh, dto)
+}
+
+// attendBack goes back to the products, and adds to the gradients of what follows them.
+func (l *gatv2) attendBack(c *Call, dy tensor.Matrix) (dh, dto tensor.Matrix) {
 	x, to, stats := c.Kept[0], c.Kept[1], c.Kept[2]
-	dh, dto := c.New(c.Sources(), l.columns()), c.New(c.Targets(), l.columns())
+	dh, dto = c.New(c.Sources(), l.columns()), c.New(c.Targets(), l.columns())
 	dall := l.spread(c, dy)
 	c.Device.AttendV2Back(dh, dto, c.Gradient(v2Attention), &c.Block.CSR, dall, stats, x, to, c.Weight(v2Attention), slope, c.DropAttention(l.dropout), c.Block.Own)
 	if l.bias {
 		c.Device.ColumnSums(c.Gradient(v2SourceBias), dh)
 		c.Device.ColumnSums(c.Gradient(v2TargetBias), dto)
 	}
-	c.MulBack(dx, c.Gradient(v2Source), dh, c.Weight(v2Source))
-	c.MulOwnBack(dx, c.Gradient(v2Target), dto, c.Weight(v2Target))
 	l.free(c, dall)
-	c.Free(dh, dto)
+	return dh, dto
 }

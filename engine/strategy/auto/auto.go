@@ -79,6 +79,7 @@ type Model struct {
 	// Sum is how many columns the sum that begins the first layer has (nn.Front), and
 	// Front how many weights precede it. 0: there is no such sum.
 	Sum, Front int
+	Sources    bool    // the sum has a row for each source of the outermost block; else for each target
 	Features   float64 // of all vertices
 }
 
@@ -233,7 +234,7 @@ func (c *Choice) settle(j *Job, all []census) {
 	*f = facts{
 		nodes: len(j.Work.Nodes), steps: j.Steps, epochs: j.Epochs, once: j.Once,
 		weights: numberBytes * float64(j.Model.Weights), sum: float64(j.Model.Sum), front: numberBytes * float64(j.Model.Front),
-		features: numberBytes * j.Model.Features, resample: j.Edges && !front.Pushed(),
+		features: numberBytes * j.Model.Features, resample: j.Edges && !front.Pushed(), sources: j.Model.Sources,
 	}
 	room, rows := true, 0.0
 	for i := range all {

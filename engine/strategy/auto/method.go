@@ -343,7 +343,7 @@ func Sizes(t *train.Trainer) Model {
 	if err != nil || t.Sweeps() {
 		return m // no such sum
 	}
-	m.Sum = front.Cols
+	m.Sum, m.Sources = front.Cols, front.Sources
 	for _, term := range front.Terms {
 		m.Front += term.Param.Rows * term.Param.Cols
 	}

@@ -17,6 +17,7 @@ type facts struct {
 	// bytes of the features of all vertices.
 	sum, front, features float64
 	resample             bool // nodes sample each other's blocks, and send none
+	sources              bool // the sum has a row for each source of the outermost block
 }
 
 // idBytes is the size of a vertex in a question, and numberBytes that of a number.
@@ -83,15 +84,16 @@ func (f *facts) predict(t *tried, r *Rates) cost {
 func (f *facts) predictP3(t *tried, r *Rates) cost {
 	c := cost{name: t.name}
 	looks, n := float64(t.looks), float64(f.nodes)
-	var inputs, first, edges float64
+	var inputs, first, edges, rows float64
 	for i := range t.loads {
 		l := &t.loads[i]
 		inputs, first, edges = inputs+float64(l.Inputs)/looks, first+float64(l.First)/looks, edges+float64(l.Edges)/looks
+		rows += f.summed(l) / looks
 	}
 	activations := 0.0
 	for i := range t.loads {
 		l := &t.loads[i]
-		own := float64(l.First) / looks
+		own := f.summed(l) / looks
 		blocks := idBytes * (inputs + edges + 2*first - float64(l.Inputs+l.Edges+2*l.First)/looks)
 		if f.resample {
 			blocks = 0
@@ -99,9 +101,8 @@ func (f *facts) predictP3(t *tried, r *Rates) cost {
 		}
 		c.topology += blocks
 		c.hidden = max(c.hidden, blocks)
-		// Partial sums of its own targets come from all others, errors of theirs from
-		// each.
-		came := numberBytes * f.sum * ((n-1)*own + first - own)
+		// Partial sums of its own rows come from all others, errors of theirs from each.
+		came := numberBytes * f.sum * ((n-1)*own + rows - own)
 		c.activations += came
 		activations = max(activations, came)
 		// All nodes compute the first layer together.
@@ -115,6 +116,14 @@ func (f *facts) predictP3(t *tried, r *Rates) cost {
 	const before = 3 // rounds: of partial sums, of errors, of the weights in front
 	f.time(&c, r, exposed, before+rounds, (n-1)/n*f.features/n)
 	return c
+}
+
+// summed returns how many rows of a node's first layers are summed by p3.
+func (f *facts) summed(l *Load) float64 {
+	if f.sources {
+		return float64(l.Inputs)
+	}
+	return float64(l.First)
 }
 
 // gradients returns the rounds of a sum over all, and the bytes that come to a node for it.

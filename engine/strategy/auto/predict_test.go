@@ -115,6 +115,17 @@ func TestWhereP3Begins(t *testing.T) {
 	}
 }
 
+// Where the sum of p3 has a row for each source, as many rows more travel.
+func TestSumsOfSources(t *testing.T) {
+	f := facts{nodes: 3, steps: 1, epochs: 10, sum: 16, row: 400}
+	r := Rates{Bandwidth: 1e6, Compute: 1e-12, Sample: 1e-12, Hands: 1}
+	l := Load{Rows: 1200, Inputs: 1000, First: 200, Slots: 1}
+	all := &tried{"p3", 1, []Load{l, l, l}}
+	about(t, "activations of targets", f.predict(all, &r).activations, 3*4*16*(2*200+400))
+	f.sources = true
+	about(t, "activations of sources", f.predict(all, &r).activations, 3*4*16*(2*1000+2000))
+}
+
 // What hides takes no time until computing is done with; what can't, does.
 func TestWhatHides(t *testing.T) {
 	f := facts{nodes: 2, steps: 1, weights: 1000, row: 100}

@@ -141,9 +141,13 @@ func (f *Front) layDense(b *Batch, h Hand, g *group) {
 	}
 	g.dense = g.dense[:0]
 	for _, k := range f.kinds {
-		y := b.rows.Alloc(d.Type(), g.block.Rows, f.columns.cols)
+		y := b.rows.Alloc(d.Type(), g.rows, f.columns.cols)
 		if k.own != 0 {
-			d.Combine(y, k.own, x.RowRange(g.block.Own, g.block.Rows), 0, none)
+			own := x
+			if !f.sources {
+				own = x.RowRange(g.block.Own, g.rows)
+			}
+			d.Combine(y, k.own, own, 0, none)
 		}
 		if k.edges {
 			d.Aggregate(y, &g.block.CSR, none, x, k.how, k.own != 0, nil)

@@ -50,7 +50,7 @@ type given struct {
 type run struct {
 	given      []given // of this node, and of the others where none sends its own
 	first, end int     // of groups
-	rows       int     // targets of all
+	rows       int     // of all their sums
 	head       [headSize]byte
 	message    []byte // from the node
 }
@@ -60,7 +60,8 @@ type run struct {
 type group struct {
 	number int // in the order of sums: the node, or the grain
 	node   int
-	row    int // of its first target among those of its node
+	rows   int // of its sum: a row for each target or each source
+	row    int // of the first of them among those of its node
 	block  *sample.Block
 	theirs received
 
@@ -153,8 +154,8 @@ func (b *Batch) gather(f *Front) error {
 		}
 		r.end = len(b.groups)
 		for _, g := range b.groups[r.first:] {
-			g.row = r.rows
-			r.rows += g.block.Rows
+			g.rows, g.row = f.height(g.block), r.rows
+			r.rows += g.rows
 		}
 	}
 	b.order = append(b.order[:0], b.groups...)

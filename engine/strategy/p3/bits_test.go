@@ -21,6 +21,7 @@ func TestBits(t *testing.T) {
 	}{
 		{"gcn", denseKind, true}, {"residual sage", halfKind, true}, {"gin", sparseKind, true},
 		{"residual sage", countsKind, true}, {"mlp", sparseKind, true}, {"gcn", denseKind, false},
+		{"residual gat", scaledKind, true}, {"gat", sparseKind, true}, {"gatv2", countsKind, true}, {"gatv2", denseKind, false},
 	} {
 		j := newJob(specs()[c.name], c.kind, 150)
 		j.deterministic = c.deterministic

@@ -87,6 +87,39 @@ func formulas(t *testing.T, sliced, resample bool) {
 	}
 }
 
+// Where edges are weighed by products of the sources' rows, those travel: 2(N-1) |V_0| H e a node,
+// H being the columns of all heads. A gatv2 has two products.
+func TestBytesOfSources(t *testing.T) {
+	const hidden, element = 8, 8
+	for version, products := range map[int]int{1: 1, 2: 2} {
+		for _, nodes := range []int{2, 3} {
+			spec := nn.Defaults("gat")
+			spec.Layers, spec.Hidden, spec.Heads, spec.Version = 2, hidden/2, 2, version
+			j := newJob(spec, denseKind, 20)
+			tb := j.sit(t, nodes)
+			for _, s := range tb.seats {
+				s.front.From(1, 0)
+			}
+			if err := tb.run(t.Context(), 1, 0, rootsOf(j, 0, 20)); err != nil {
+				t.Fatal(err)
+			}
+			sent, sources := 0, 0
+			for _, s := range tb.seats {
+				c := s.tally.Read()
+				sent += int(c.Bytes[peer.Activation]) - int(c.Requests[peer.Activation])*(peer.QueryFraming+peer.AnswerFraming)
+				for i, g := range s.groups {
+					if len(g.Roots) > 0 {
+						sources += len(s.blocks[i].Blocks[0].Vertices)
+					}
+				}
+			}
+			if want := 2 * (nodes - 1) * sources * products * hidden * element; sent != want || sources == 0 {
+				t.Errorf("version %d, %d nodes: %d bytes of activations in place of %d", version, nodes, sent, want)
+			}
+		}
+	}
+}
+
 // At the start each node is sent its columns of all that others own, and no more.
 func TestColumnsAreSentOnce(t *testing.T) {
 	for _, c := range []struct {

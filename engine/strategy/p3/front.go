@@ -9,6 +9,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -44,7 +45,8 @@ type Front struct {
 
 	terms   []term
 	kinds   []kind
-	cols    int // of the sum
+	cols    int  // of the sum
+	sources bool // the sum has a row for each source; else for each target
 	columns *Columns
 	leaves  []leaf            // of this node's columns
 	spans   [][]exchange.Span // of each node: sums of its leaves, which it sends
@@ -105,7 +107,7 @@ func New(o Options) (*Front, error) {
 	f := &Front{
 		model: o.Model, device: o.Device, gradients: o.Gradients, exchange: o.Exchange,
 		work: o.Work, self: o.Work.Self, nodes: nodes, deterministic: o.Deterministic, resample: o.Resample,
-		cols: front.Cols, columns: o.Columns,
+		cols: front.Cols, sources: front.Sources, columns: o.Columns,
 		leaves:  leaves(columns, o.Work.Self, nodes, o.Deterministic),
 		spans:   exchange.Spans(holders(columns, nodes, o.Deterministic), nodes),
 		theirs:  make([][]byte, nodes),
@@ -160,6 +162,14 @@ func (f *Front) Close() {
 
 // Cols returns how many columns the first layer's sum has.
 func (f *Front) Cols() int { return f.cols }
+
+// height returns how many rows the sum of a group has.
+func (f *Front) height(b *sample.Block) int {
+	if f.sources {
+		return b.Cols
+	}
+	return b.Rows
+}
 
 // Finite reports whether all features that a batch reads of this node's columns are
 // finite, where they are dense.

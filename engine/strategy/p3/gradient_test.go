@@ -26,6 +26,9 @@ func specs() map[string]nn.Spec {
 	add("gin", "gin", nil)
 	add("mlp", "mlp", nil)
 	add("one product", "mlp", func(s *nn.Spec) { s.Layers, s.Head = 1, nn.HeadNone })
+	add("gat", "gat", func(s *nn.Spec) { s.Heads, s.AttentionDropout = 2, 0.3 })
+	add("residual gat", "gat", func(s *nn.Spec) { s.Heads, s.Residual = 2, true })
+	add("gatv2", "gat", func(s *nn.Spec) { s.Heads, s.Version, s.AttentionDropout = 2, 2, 0.3 })
 	add("residual sage", "sage", func(s *nn.Spec) { s.Residual, s.Norm = true, nn.NormLayer })
 	add("residual gcn", "gcn", func(s *nn.Spec) { s.Residual = true })
 	return all

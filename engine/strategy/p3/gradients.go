@@ -38,7 +38,7 @@ func (f *Front) exchangeErrors(ctx context.Context, b *Batch, epoch uint32) erro
 	errors := room(f.sent[0], own.rows*row)
 	f.sent[0] = errors
 	for i, g := range b.groups[own.first:own.end] {
-		plain.Read(f.device, errors[g.row*row:(g.row+g.block.Rows)*row], b.errors[i])
+		plain.Read(f.device, errors[g.row*row:(g.row+g.rows)*row], b.errors[i])
 	}
 	if len(errors) > 0 {
 		f.offer(&f.tags, b.tag(epoch, exchange.LaneError), errors)
@@ -53,8 +53,8 @@ func (f *Front) exchangeErrors(ctx context.Context, b *Batch, epoch uint32) erro
 			if g.node != f.self {
 				from = f.theirs[g.node]
 			}
-			e := f.errors.RowRange(0, g.block.Rows)
-			plain.Write(f.device, e, from[g.row*row:(g.row+g.block.Rows)*row])
+			e := f.errors.RowRange(0, g.rows)
+			plain.Write(f.device, e, from[g.row*row:(g.row+g.rows)*row])
 			f.back(f.tree.next(g.number), g, e)
 		}
 	}

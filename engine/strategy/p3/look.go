@@ -81,7 +81,7 @@ func (f *Method) takes(g *slot.Shape, own bool) (arena, beside uint64) {
 	first := front(g)
 	if f.front.Computes() {
 		if c := f.front.columns; !c.sparse {
-			arena = uint64(len(f.front.kinds)) * (ends + uint64(first.Targets*c.cols*f.front.device.Type().Bytes()))
+			arena = uint64(len(f.front.kinds)) * (ends + uint64(height(first, f.front.sources)*c.cols*f.front.device.Type().Bytes()))
 		} else {
 			entries := uint64(f.Run.Data.Entries * float64(first.Sources) * float64(c.cols) / float64(f.Run.Data.About.Features))
 			beside = 16*entries + 8*uint64(first.Sources+c.cols)
@@ -119,6 +119,14 @@ func front(g *slot.Shape) nn.Size {
 	return g.Blocks[0]
 }
 
+// height returns how many rows the sum has over a block.
+func height(z nn.Size, sources bool) int {
+	if sources {
+		return z.Sources
+	}
+	return z.Targets
+}
+
 // dropped reports whether entries of sparse rows are dropped at random.
 func (f *Method) dropped() bool {
 	p := f.Run.Learners[0].Model.NewPass(f.front.device, nil)
@@ -134,10 +142,11 @@ func (f *Front) Forecast(o *slot.Outline) uint64 {
 	own, all, rows, sources, widest, width, sent := uint64(0), uint64(0), 0, 0, 0, uint64(0), 0
 	each(o, func(g *slot.Shape, mine bool) {
 		z := front(g)
-		rows, sources = max(rows, z.Targets), max(sources, z.Sources)
-		all += uint64(z.Targets)
+		high := height(z, f.sources)
+		rows, sources = max(rows, high), max(sources, z.Sources)
+		all += uint64(high)
 		if mine {
-			own += uint64(z.Targets)
+			own += uint64(high)
 			sent += f.message(g)
 		}
 	})
@@ -177,5 +186,5 @@ func (*Method) Input(*slot.Outline, int) (slot, rows uint64) { return 0, 0 }
 
 // Forecast implements batched.layers: a pass begins with its sum.
 func (f *Method) Forecast(l *train.Learner, o *slot.Outline, group int) (arena, beside int) {
-	return behind(l.Model, f.front.Cols(), &o.Groups[group])
+	return behind(l.Model, f.front.cols, f.front.sources, &o.Groups[group])
 }

@@ -21,7 +21,9 @@ func needs(s *forecast.Step, node int, to *fit.Step) (underWay uint64) {
 	}
 	to.Far, to.Heap, to.Late = 0, 0, false
 	to.Input = func(int) (slot, rows uint64) { return 0, 0 }
-	to.Passes = func(group int, see func(arena, beside int)) { see(behind(s.Model, front.Cols, &to.Groups[group])) }
+	to.Passes = func(group int, see func(arena, beside int)) {
+		see(behind(s.Model, front.Cols, front.Sources, &to.Groups[group]))
+	}
 	settings := Of(s.Settings)
 	cols := share(s.Columns, node, s.Nodes).cols
 	var kinds []kind
@@ -42,15 +44,15 @@ func needs(s *forecast.Step, node int, to *fit.Step) (underWay uint64) {
 		if cols == 0 && other != node {
 			continue
 		}
-		all += l.First
-		groups := max(1, l.Groups)
-		sources, targets = max(sources, l.Inputs/groups), max(targets, l.First/groups)
+		groups, high := max(1, l.Groups), height(nn.Size{Targets: l.First, Sources: l.Inputs}, front.Sources)
+		all += high
+		sources, targets = max(sources, l.Inputs/groups), max(targets, high/groups)
 		if cols > 0 {
-			arena := uint64(len(kinds)) * uint64(64*groups+4*l.First*cols)
+			arena := uint64(len(kinds)) * uint64(64*groups+4*high*cols)
 			to.More.Rows, to.More.Slot = to.More.Rows+arena, to.More.Slot+arena
 		}
 		if other == node {
-			own = l.First
+			own = high
 			continue
 		}
 		if settings.Pushed() || s.Sharded {
@@ -76,14 +78,14 @@ func flights(inflight, own, all, targets, row, width int) uint64 {
 }
 
 // behind returns what a pass of a group takes that begins with the sum of its first layer.
-func behind(m *nn.Model, cols int, g *slot.Shape) (arena, beside int) {
+func behind(m *nn.Model, cols int, sources bool, g *slot.Shape) (arena, beside int) {
 	d := dry.New(tensor.F32)
 	rows, others := d.Arena(), d.Arena()
 	p := m.NewPass(d, rows)
 	p.Train = true
 	p.Weights = others.Alloc(tensor.F32, 1, m.Size())
 	p.Gradients = p.Weights
-	sum := others.Alloc(tensor.F32, g.Targets(), cols)
+	sum := others.Alloc(tensor.F32, height(nn.Size{Targets: g.Targets(), Sources: g.Inputs()}, sources), cols)
 	p.BackwardTo(sum, p.ForwardFrom(nn.Unseen(g.Blocks), make([]uint32, g.Inputs()), sum))
 	return rows.Peak(), d.Beside()
 }

@@ -27,9 +27,9 @@ func (f *Front) begin(b *Batch) {
 	f.arena.Reset()
 	rows, sources, widest, ownRows := 0, 0, 0, 0
 	for _, g := range b.groups {
-		rows, sources = max(rows, g.block.Rows), max(sources, g.block.Cols)
+		rows, sources = max(rows, g.rows), max(sources, g.block.Cols)
 		if g.node == f.self {
-			ownRows += g.block.Rows
+			ownRows += g.rows
 		}
 	}
 	gradient := 0
@@ -49,8 +49,8 @@ func (f *Front) begin(b *Batch) {
 	f.device.Zero(errors)
 	for _, g := range b.groups {
 		if g.node == f.self {
-			b.sums = append(b.sums, sums.RowRange(g.row, g.block.Rows))
-			b.errors = append(b.errors, errors.RowRange(g.row, g.block.Rows))
+			b.sums = append(b.sums, sums.RowRange(g.row, g.rows))
+			b.errors = append(b.errors, errors.RowRange(g.row, g.rows))
 		}
 	}
 }
@@ -72,13 +72,13 @@ func (f *Front) partial(b *Batch, node int, epoch uint32, weights tensor.Matrix)
 	at := 0
 	for _, s := range f.spans[f.self] {
 		for _, g := range b.groups[r.first:r.end] {
-			f.tree.begin(g.block.Rows, f.cols)
+			f.tree.begin(g.rows, f.cols)
 			for i, l := range f.leaves {
 				if l.number >= s.First && l.number < s.First+1<<s.Level {
 					f.product(f.tree.next(l.number), g, i, weights)
 				}
 			}
-			n := g.block.Rows * row
+			n := g.rows * row
 			plain.Read(f.device, to[at:at+n], f.tree.sum())
 			at += n
 		}
@@ -110,8 +110,8 @@ func (f *Front) product(to tensor.Matrix, g *group, at int, weights tensor.Matri
 func (f *Front) sparseProduct(y tensor.Matrix, g *group, p *part, t *term, w tensor.Matrix) {
 	d, none := f.device, tensor.Matrix{}
 	rows, values := &p.CSR, p.dropped
-	if !t.Edges {
-		f.targets, values = p.targets(g.block.Rows)
+	if !t.Edges && !f.sources {
+		f.targets, values = p.targets(g.rows)
 		rows = &f.targets
 	}
 	x := f.shaped(rows.Rows, w.Cols)
@@ -129,11 +129,11 @@ func (f *Front) addUp(b *Batch) {
 	r := &b.nodes[f.self]
 	row := f.cols * f.device.Type().Bytes()
 	for i, g := range b.groups[r.first:r.end] {
-		f.tree.begin(g.block.Rows, f.cols)
+		f.tree.begin(g.rows, f.cols)
 		for node, theirs := range b.flight.theirs {
 			for k, s := range f.spans[node] {
 				at := (k*r.rows + g.row) * row
-				plain.Write(f.device, f.tree.next(s.First), theirs[at:at+g.block.Rows*row])
+				plain.Write(f.device, f.tree.next(s.First), theirs[at:at+g.rows*row])
 			}
 		}
 		f.device.Combine(b.sums[i], 1, f.tree.sum(), 0, tensor.Matrix{})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/forecast"
+	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
@@ -33,11 +34,11 @@ func Volume(s *forecast.Step) forecast.Volume {
 				continue
 			}
 			mine, theirs := &s.Loads[node], &s.Loads[other]
-			if mine.First > 0 && shares[other] > 0 {
-				waiting.take(peer.Activation, node, mine.First*front.Cols*s.Number)
+			if rows := height(nn.Size{Targets: mine.First, Sources: mine.Inputs}, front.Sources); rows > 0 && shares[other] > 0 {
+				waiting.take(peer.Activation, node, rows*front.Cols*s.Number)
 			}
-			if theirs.First > 0 && shares[node] > 0 {
-				waiting.take(peer.Activation, node, theirs.First*front.Cols*s.Number)
+			if rows := height(nn.Size{Targets: theirs.First, Sources: theirs.Inputs}, front.Sources); rows > 0 && shares[node] > 0 {
+				waiting.take(peer.Activation, node, rows*front.Cols*s.Number)
 			}
 			if shares[other] > 0 {
 				waiting.take(peer.Model, node, shares[other]*width*s.Number)
