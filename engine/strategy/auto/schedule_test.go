@@ -2,6 +2,7 @@ package auto_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -123,5 +124,47 @@ func TestAChoiceIsInTheSchedule(t *testing.T) {
 	}
 	if traintest.Learnt(repeated) != traintest.Learnt(epochs) || !slices.Equal(strategiesOf(repeated), strategiesOf(epochs)) {
 		t.Errorf("again the nodes train by %v, not %v, and learn\n%s\nand not\n%s", strategiesOf(repeated), strategiesOf(epochs), traintest.Learnt(repeated), traintest.Learnt(epochs))
+	}
+}
+
+// A run that is ended amid a trial has the rest of the turns when it goes on, so it comes to the
+// same bits.
+func TestATrialGoesOn(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	r := automatic()
+	owners := lopsided(len(shards), 3)
+	b := new(traintest.Board)
+	var want []trained.Epoch
+	synctest.Test(t, func(t *testing.T) {
+		m := traintest.NewMesh(3, owners)
+		slowRows(m, time.Millisecond)
+		_, reports := m.MustRun(t, r, shards, train.Options{Threads: 1, Schedule: b})
+		want = reports[0]
+	})
+	for _, step := range []uint32{3, 9} { // of turns of eight steps
+		folders := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+		dir := func(node int) string { return folders[node] }
+		again := &traintest.Board{Entries: slices.Clone(b.Entries)}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		lost := errors.New("a node is lost")
+		m := traintest.NewMesh(3, owners)
+		m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
+			if q.Service == peer.Offers && q.Epoch == 1 && q.Step == step {
+				cancel(lost)
+			}
+			return nil
+		}
+		if _, _, err := m.Run(ctx, r, shards, train.Options{Threads: 1, Schedule: again}, dir); !errors.Is(err, lost) {
+			t.Fatal(err)
+		}
+		m = traintest.NewMesh(3, owners)
+		_, reports, err := m.Run(t.Context(), r, shards, train.Options{Threads: 1, Schedule: again, Resume: true}, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := len(want) - 1
+		if got := reports[0]; len(again.Proposed()) > 0 || got[len(got)-1].Hash != want[last].Hash || got[len(got)-1].Strategy != want[last].Strategy {
+			t.Errorf("stopped at step %d: the nodes train by %v, propose entries from %v on and come to %s, not %s", step, strategiesOf(got), again.Proposed(), got[len(got)-1].Hash, want[last].Hash)
+		}
 	}
 }
