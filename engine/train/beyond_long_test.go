@@ -164,7 +164,7 @@ func grownBy(t *testing.T, r recipe.Recipe, graphs [2][]*graph.Shard, workers in
 // workers, after steps and an evaluation.
 func heldBy(t *testing.T, r recipe.Recipe, shards []*graph.Shard, workers int) float64 {
 	t.Helper()
-	if s := &r.Sharing; (s.Strategy == "leap" || s.Strategy == "centric") && s.Values[s.Strategy+".cache"] == "" {
+	if s := &r.Sharing; slices.Contains([]string{"leap", "centric", "local"}, s.Strategy) && s.Values[s.Strategy+".cache"] == "" {
 		*s = s.With(s.Strategy + ".cache=off") // kept rows take what memory is left
 	}
 	m := traintest.NewMesh(3, []int{0, 1, 2})

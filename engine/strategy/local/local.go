@@ -26,6 +26,7 @@ var Strategy = train.Descriptor{
 	},
 	Deal:     Deal,
 	Check:    check,
+	Cache:    func(job *strategy.Settings) int { return of(job).cache },
 	Forecast: forecast.Hooks{Volume: volume},
 	New:      newMethod,
 }
@@ -35,6 +36,7 @@ const name = "local"
 // settings are those of local.
 type settings struct {
 	average int // steps between averages
+	cache   int // rows of other nodes to keep; strategy.Asked: as memory has room
 }
 
 func (s *settings) keys() strategy.Keys {
@@ -42,6 +44,7 @@ func (s *settings) keys() strategy.Keys {
 		strategy.Number(&s.average, "local.average_every",
 			"how many steps each node updates a model of its own before all are averaged, where a job that is interrupted goes on from",
 			strategy.Whole{Unit: "STEPS", Default: 8}),
+		strategy.Cache(&s.cache, "local.cache"),
 	}
 }
 

@@ -108,6 +108,25 @@ func TestModelsAreAveraged(t *testing.T) {
 	}
 }
 
+// Rows of other nodes come once where nodes keep them, and the models learn the same.
+func TestRowsComeOnce(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	r := traintest.Small("sage")
+	r.Epochs, r.EvalEvery = 3, 3
+	run := func(set ...string) []trained.Epoch {
+		r.Sharing = strategy.Given("local", set...)
+		_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, options())
+		return reports[0]
+	}
+	off, kept := run("local.cache=off"), run()
+	for i := range kept {
+		k, o := kept[i], off[i]
+		if k.Hash != o.Hash || o.Rows.Kept > 0 || k.Rows.Remote+k.Rows.Kept != o.Rows.Remote || i > 0 && k.Sent.Bytes[peer.Feature] >= o.Sent.Bytes[peer.Feature]/2 {
+			t.Errorf("epoch %d: %+v, and %+v with none kept", i+1, k.Rows, o.Rows)
+		}
+	}
+}
+
 // Plain descent is linear in the gradient: the average of models after one step each is
 // the model after one step with the gradients of all.
 func TestAnAverageAfterEachStepIsCentric(t *testing.T) {
