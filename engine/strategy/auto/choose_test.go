@@ -6,15 +6,6 @@ import (
 	"testing"
 )
 
-// ways are a job on two nodes and strategies that were counted for it.
-func ways() (facts, []tried) {
-	f := facts{nodes: 2, steps: 10, epochs: 5, weights: 4e4, row: 404}
-	return f, []tried{
-		{"centric", 2, []Load{{Rows: 20_000, Remote: 8000, Slots: 2}, {Rows: 20_000, Remote: 8000, Slots: 2}}},
-		{"leap", 2, []Load{{Rows: 22_000, Remote: 1000, Slots: 2}, {Rows: 14_000, Remote: 1000, Slots: 2}}},
-	}
-}
-
 func costsOf(f *facts, all []tried, r *Rates) (costs []cost) {
 	for i := range all {
 		costs = append(costs, f.predict(&all[i], r))

@@ -43,10 +43,9 @@ type Front struct {
 	deterministic bool
 	resample      bool
 
-	terms   []term
-	kinds   []kind
-	cols    int  // of the sum
-	sources bool // the sum has a row for each source; else for each target
+	terms []term
+	kinds []kind
+	shape
 	columns *Columns
 	leaves  []leaf            // of this node's columns
 	spans   [][]exchange.Span // of each node: sums of its leaves, which it sends
@@ -70,6 +69,20 @@ type Front struct {
 	targets        tensor.CSR    // of sparse rows
 	tags           []exchange.Tag
 	waited         time.Duration
+}
+
+// A shape is that of the first layer's sum.
+type shape struct {
+	cols    int
+	sources bool // it has a row for each source of a block; else for each target
+}
+
+// height returns how many rows the sum has over a block.
+func (s shape) height(b *sample.Block) int {
+	if s.sources {
+		return b.Cols
+	}
+	return b.Rows
 }
 
 // A term is one of the front's, and the kind of its rows.
@@ -107,7 +120,7 @@ func New(o Options) (*Front, error) {
 	f := &Front{
 		model: o.Model, device: o.Device, gradients: o.Gradients, exchange: o.Exchange,
 		work: o.Work, self: o.Work.Self, nodes: nodes, deterministic: o.Deterministic, resample: o.Resample,
-		cols: front.Cols, sources: front.Sources, columns: o.Columns,
+		shape: shape{front.Cols, front.Sources}, columns: o.Columns,
 		leaves:  leaves(columns, o.Work.Self, nodes, o.Deterministic),
 		spans:   exchange.Spans(holders(columns, nodes, o.Deterministic), nodes),
 		theirs:  make([][]byte, nodes),
@@ -162,14 +175,6 @@ func (f *Front) Close() {
 
 // Cols returns how many columns the first layer's sum has.
 func (f *Front) Cols() int { return f.cols }
-
-// height returns how many rows the sum of a group has.
-func (f *Front) height(b *sample.Block) int {
-	if f.sources {
-		return b.Cols
-	}
-	return b.Rows
-}
 
 // Finite reports whether all features that a batch reads of this node's columns are
 // finite, where they are dense.
