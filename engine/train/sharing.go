@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
@@ -29,6 +30,7 @@ type sharing struct {
 	Why      string         // the reason of the chooser's choice
 	Asking   gather.Options // for rows
 	Cached   uint64         // bytes of cached rows of other nodes
+	yielding
 	// Turns returns by whom a step of the epoch is dealt where strategies take turns; nil: Dealer
 	// deals all. It changes between epochs only.
 	Turns func(step int) Deal
@@ -37,6 +39,12 @@ type sharing struct {
 	brought  replica.Options
 	frontier *frontier.Server
 	Served   map[string]any // what strategies serve, by name
+}
+
+// yielding is when rows that are kept are given up for others that need the memory.
+type yielding struct {
+	yields bool      // they are: nobody has asked for a number of rows
+	looked time.Time // last at the memory that is left
 }
 
 // join begins the session of a run, and fetches what must be known of the shards that
@@ -249,7 +257,7 @@ func (t *Trainer) keepRows(ctx context.Context, need *Needs) error {
 	if err != nil {
 		return err
 	}
-	t.Sharing.Cached = bytes
+	t.Sharing.Cached, t.Sharing.yields = bytes, bytes > 0
 	t.Log.Info("rows of other nodes are kept as they come", "rows", rows, "of", of, "bytes", bytes)
 	if rows < of {
 		t.Notes = append(t.Notes, fmt.Sprintf("a node has memory to keep %d of %d rows of other nodes: the others are brought in each epoch", rows, of))
@@ -276,6 +284,26 @@ func (t *Trainer) roomToKeep(need *Needs) uint64 {
 		left /= each
 	}
 	return left / 2
+}
+
+// lookEvery is the least time between two looks at the memory that is left.
+const lookEvery = time.Second
+
+// yieldRows gives up the rows that are kept if less memory is left than a quarter of what they
+// take: others need it. They come again in each epoch then. No worker may be preparing steps.
+func (t *Trainer) yieldRows() {
+	s := t.Sharing
+	if !s.yields || time.Since(s.looked) < lookEvery {
+		return
+	}
+	s.looked = time.Now()
+	left := t.Options.Measured().Free
+	if left >= s.Cached/4 {
+		return
+	}
+	t.Log.Warn("rows of other nodes that were kept are given up, since little memory is left: they are brought in each epoch from now on", "bytes", s.Cached, "left", left)
+	t.Session.Source.Drop()
+	s.Cached, s.yields = 0, false
 }
 
 // completeRows brings the last of the rows that are kept. The epoch that begins counts them.

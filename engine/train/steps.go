@@ -20,6 +20,7 @@ const ProgressEvery = 100 * time.Millisecond
 func (t *Trainer) Steps(ctx context.Context) error {
 	at := t.Place()
 	t.Take(at.Epoch, at.Step)
+	t.yieldRows()
 	t.Method.BeginSteps(at.Epoch, at.Step)
 	t.Batches.Begin(ctx, at.Epoch, at.Step)
 	defer t.Batches.End()
