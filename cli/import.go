@@ -30,6 +30,7 @@ func datasetImport() *cobra.Command {
 		Example: "  hopmesh dataset import cora ./cora.npz\n" +
 			"  hopmesh dataset import web /data/web --format csv --undirected --shards 256 --memory 8GiB\n" +
 			"  hopmesh dataset import web n1:/data/part-0 n2:/data/part-1\n" +
+			"  hopmesh dataset import people /data/people --label-columns ill,smokes\n" +
 			"  hopmesh dataset import papers s3://bucket/papers",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -69,6 +70,7 @@ func datasetImport() *cobra.Command {
 	usage.CompleteFlag(cmd, "format", api.Formats())
 	cmd.Flags().StringVar(&r.Task, "task", "", "what labels are, a `TASK`: "+usage.OneOf(api.Tasks())+" (default: whatever they look like)")
 	usage.CompleteFlag(cmd, "task", api.Tasks())
+	cmd.Flags().StringSliceVar(&r.LabelColumns, "label-columns", nil, "`COLUMNS` of tables that hold labels, such as a,b (default: those called label, or label_0 and so on)")
 	cut.flags(cmd, &r.DatasetOptions)
 	cmd.Flags().BoolVar(&r.Undirected, "undirected", false, "add the reverse of every edge")
 	d.Add(cmd)

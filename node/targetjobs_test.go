@@ -5,6 +5,10 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -110,5 +114,68 @@ func TestJobsOfTargets(t *testing.T) {
 				t.Errorf("exported %.600q, %v", model.String(), err)
 			}
 		}
+	})
+}
+
+// Tables with columns of labels give the same dataset as an archive, and keep the names of the
+// columns: in what is shown, predicted and exported.
+func TestTargetsFromTables(t *testing.T) {
+	folder := t.TempDir()
+	var edges, nodes strings.Builder
+	nodes.WriteString("id,ill,f0,f1,f2,smokes,split\n")
+	var labels []float32
+	for v := range 60 {
+		for _, by := range []int{1, 7, 11} {
+			fmt.Fprintf(&edges, "%d,%d\n", (v+by)%60, v)
+		}
+		ill, smokes := strconv.Itoa(v%5%2), strconv.Itoa(v%4%2)
+		labels = append(labels, float32(v%5%2), float32(v%4%2))
+		if v%9 == 0 {
+			ill, labels[2*v] = "", float32(math.NaN())
+		}
+		fmt.Fprintf(&nodes, "%d,%s,%d,%d,1,%s,%s\n", v, ill, v%5, v%3, smokes, []string{"train", "val", "test"}[v%3])
+	}
+	for name, text := range map[string]string{"edges.csv": edges.String(), "nodes.csv": nodes.String()} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodetest.Virtual(t, 2, func(t *testing.T, c *nodetest.Cluster) {
+		on := c.Nodes[0]
+		columns := []string{"ill", "smokes"}
+		var hashes []string
+		for _, r := range []api.ImportRequest{
+			{Name: "archive", Source: targetsFile(t, readtest.Of("(60, 2)", labels))},
+			{Name: "tables", Source: folder, LabelColumns: columns},
+		} {
+			r.Shards = 4
+			d, err := on.API().ImportDataset(t.Context(), r, func(api.DatasetEvent) {})
+			if err != nil || d.Task != "multilabel" || d.Targets != 2 || d.Features != 3 || r.LabelColumns != nil && !slices.Equal(d.ClassNames, columns) {
+				t.Fatalf("%v: %+v", err, d)
+			}
+			epochs := 2
+			id, err := on.API().StartJob(t.Context(), api.TrainRequest{Dataset: r.Name, Model: "sage", Strategy: "leap", Epochs: &epochs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := waitState(c, on, id, "done")
+			hashes = append(hashes, j.History[1].Weights)
+			var parquet, model bytes.Buffer
+			if err := on.API().Predict(t.Context(), id, api.PredictRequest{Format: ".parquet"}, &parquet); err != nil {
+				t.Fatal(err)
+			}
+			if err := on.API().ExportJob(t.Context(), id, api.ExportRequest{}, &model); err != nil {
+				t.Fatal(err)
+			}
+			named := r.LabelColumns != nil
+			if strings.Contains(parquet.String(), "label_smokes") != named || strings.Contains(model.String(), `"class_names":"[\"ill\",\"smokes\"]"`) != named {
+				t.Errorf("%s: exported %.900q", r.Name, model.String())
+			}
+		}
+		if hashes[0] != hashes[1] || hashes[0] == "" {
+			t.Errorf("weights %v", hashes)
+		}
+		_, err := on.API().ImportDataset(t.Context(), api.ImportRequest{Name: "wrong", Source: folder, LabelColumns: []string{"ill", "drinks"}}, func(api.DatasetEvent) {})
+		refused(t, "drinks", err, "nodes.csv has no column called drinks among id, ill, f0, f1, f2, smokes, split: check --label-columns")
 	})
 }

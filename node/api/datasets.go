@@ -21,6 +21,9 @@ type ImportRequest struct {
 	// Task is what is to be learnt of vertices: class, multilabel or regression; "": whatever
 	// the labels look like.
 	Task string `json:"task,omitempty"`
+	// LabelColumns are the columns of csv and parquet tables that hold labels, in this order;
+	// none: those that are called so.
+	LabelColumns []string `json:"label_columns,omitempty"`
 	DatasetOptions
 }
 
@@ -68,7 +71,7 @@ type Dataset struct {
 	// the number of columns of the latter two.
 	Task    string `json:"task"`
 	Targets int    `json:"targets,omitempty"`
-	// ClassNames has a name for each class, if the source named them.
+	// ClassNames has a name for each class, or each column of targets, if the source named them.
 	ClassNames []string `json:"class_names,omitempty"`
 	Splits     int      `json:"splits"`
 	// SplitSizes has one entry for each of the splits.
@@ -250,7 +253,29 @@ func (r ImportRequest) Check() error {
 	if err := among("task", r.Task, tasks); err != nil {
 		return err
 	}
+	if err := checkLabelColumns(r.LabelColumns); err != nil {
+		return err
+	}
 	return r.DatasetOptions.check(r.Name)
+}
+
+// maxLabelColumns bounds the bytes of the names of columns, which every node keeps.
+const maxLabelColumns = 16 << 10
+
+func checkLabelColumns(names []string) error {
+	size := 0
+	for i, name := range names {
+		size += len(name) + 1
+		switch {
+		case name == "":
+			return Invalid("the name of a column of labels is empty: give names, with commas between them")
+		case slices.Contains(names[:i], name):
+			return Invalid("the column of labels %.80q is named twice: name it once", name)
+		case size > maxLabelColumns:
+			return Invalid("the names of the columns of labels take more than %d bytes: name fewer", maxLabelColumns)
+		}
+	}
+	return nil
 }
 
 // Check returns an error if no node would accept the request.

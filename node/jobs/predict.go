@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
@@ -94,10 +96,21 @@ func (p *Prediction) header(of trained.Prediction) table.Header {
 	} else if of.Task.Exclusive {
 		h.Answers = &table.Answers{Names: of.Classes, Logistic: of.Loss == recipe.BCE}
 	}
+	named := !p.Embeddings && !of.Task.Exclusive && distinct(of.Classes)
 	for c := range of.Columns {
-		h.Columns = append(h.Columns, fmt.Sprintf("%s_%d", what, c))
+		name := strconv.Itoa(c)
+		if named && c < len(of.Classes) {
+			name = of.Classes[c] // its number, if it has no other
+		}
+		h.Columns = append(h.Columns, what+"_"+name)
 	}
 	return h
+}
+
+// distinct reports whether names can be those of columns.
+func distinct(names []string) bool {
+	sorted := slices.Sorted(slices.Values(names))
+	return len(slices.Compact(sorted)) == len(names)
 }
 
 // writing returns what it takes of memory to write a prediction in its order.

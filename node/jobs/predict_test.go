@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
@@ -210,5 +212,22 @@ func TestOrderOfNames(t *testing.T) {
 	}
 	if _, err := sorted([]*graph.Shard{named("a"), {Vertices: 1, Originals: graph.Originals{Ints: []int64{1}}}}, t.TempDir()); err == nil {
 		t.Error("names and numbers were mixed")
+	}
+}
+
+// Columns of predictions have the names of the columns of targets, if these are different.
+func TestNamesOfColumns(t *testing.T) {
+	for want, of := range map[string]trained.Prediction{
+		"[value_speed value_mass]": {Columns: 2, Task: task.Named("regression"), Classes: []string{"speed", "mass"}},
+		"[value_0 value_1]":        {Columns: 2, Task: task.Named("regression"), Classes: []string{"a", "a"}},
+		"[label_a]":                {Columns: 1, Task: task.Named("multilabel"), Classes: []string{"a"}},
+		"[class_0 class_1]":        {Columns: 2, Task: task.Named("class"), Classes: []string{"a", "b"}},
+	} {
+		if got := fmt.Sprint((&Prediction{Format: ".parquet"}).header(of).Columns); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if got := (&Prediction{Embeddings: true}).header(of).Columns[0]; got != "embedding_0" {
+			t.Error(got)
+		}
 	}
 }

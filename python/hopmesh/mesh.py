@@ -78,6 +78,7 @@ class Mesh:
         undirected: bool = False,
         seed: int | None = None,
         task: str | None = None,
+        label_columns: Sequence[str] | None = None,
         **arrays: Any,
     ) -> Dataset:
         """Imports a graph, and returns it when the mesh has it.
@@ -87,7 +88,8 @@ class Mesh:
         another of ids, features, ``label`` and ``split``. Instead of it, arrays may be given:
         ``edge_index``, and also ``x``, ``y``, ``train_mask``, ``val_mask``, ``test_mask``,
         ``edge_weight`` and ``num_nodes``. A ``y`` with several columns holds several labels of
-        a vertex, or numbers to predict: ``task`` says which if it can be both. The other
+        a vertex, or numbers to predict: ``task`` says which if it can be both. So do several
+        ``label_columns`` of ``vertices`` or of tables in files. The other
         arguments are the flags of ``hopmesh dataset import``.
 
         What lies in memory is written into a temporary file, which the daemon reads. So the
@@ -105,6 +107,7 @@ class Mesh:
                 "undirected": undirected or None,
                 "seed": seed,
                 "task": task,
+                "label_columns": list(label_columns) if label_columns is not None else None,
             }
         )
         if source is not None and arrays:
@@ -120,7 +123,7 @@ class Mesh:
             )
         with tempfile.TemporaryDirectory(prefix="hopmesh-import-") as folder:
             if sources.is_frame(source):
-                path = sources.write_frames(folder, source, vertices)
+                path = sources.write_frames(folder, source, vertices, options.get("label_columns"))
             elif isinstance(source, Mapping):
                 path = sources.write_arrays(folder, source)
             elif source is not None:

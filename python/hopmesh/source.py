@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,15 @@ def from_data(data: Any) -> dict[str, Any]:
     return {name: getattr(data, name, None) for name in _ARRAYS}
 
 
-def write_frames(folder: str, edges: Any, vertices: Any) -> str:
+def write_frames(
+    folder: str, edges: Any, vertices: Any, labels: Sequence[str] | None = None
+) -> str:
     """Writes DataFrames as tables, which keep their ids.
 
     ``edges`` has a source and a target in its first two columns, and maybe a ``weight``. The
     ids of ``vertices`` are its column ``id`` or its index. It may have the columns ``label``
-    and ``split`` (train, val or test); all others are features.
+    and ``split`` (train, val or test); all others are features. ``labels`` names other columns
+    of labels.
     """
     table = edges.iloc[:, :2].set_axis(["src", "dst"], axis=1)
     if "weight" in edges.columns:
@@ -50,13 +53,14 @@ def write_frames(folder: str, edges: Any, vertices: Any) -> str:
     if "id" in vertices.columns:
         vertices = vertices.set_index("id")
     vertices = vertices.rename_axis("id")
-    others = [name for name in vertices.columns if name not in ("label", "split")]
-    tables = {"features": others, "labels": ["label"], "splits": ["split"]}
+    of_labels = ["label"] if labels is None else list(labels)
+    others = [name for name in vertices.columns if name not in ("label", "split", *of_labels)]
+    tables = {"features": others, "labels": of_labels, "splits": ["split"]}
     for name, columns in tables.items():
         if columns and set(columns) <= set(vertices.columns):
             chosen = vertices[columns]
             if name != "features":
-                chosen = chosen.dropna()
+                chosen = chosen.dropna(how="all")
             chosen.to_csv(os.path.join(folder, name + ".csv"))
     return folder
 

@@ -78,10 +78,17 @@ func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
 
 // learns returns an error if a format has no targets of the task that is asked for.
 func learns(format string, o Options) error {
-	if targets, _, err := o.Asked(); err != nil || targets == graph.OneClass || format == "npz" {
+	targets, _, err := o.Asked()
+	table := format == "csv" || format == "parquet"
+	switch {
+	case err != nil || table:
 		return err
+	case len(o.LabelColumns) > 0:
+		return fmt.Errorf("{dataset.label_columns} names columns of tables (csv, parquet), and a source of the format %s has none with names: leave it out", format)
+	case targets == graph.OneClass || format == "npz":
+		return nil
 	}
-	return fmt.Errorf("labels of the format %s are read as one class for each vertex: leave {dataset.task} %s out, or save the graph as npz with a column of y for each target", format, o.Task)
+	return fmt.Errorf("labels of the format %s are read as one class for each vertex: leave {dataset.task} %s out, or save the graph as tables or npz with a column for each target", format, o.Task)
 }
 
 // A Part is one of several sources of a graph. Ask is nil for one on this machine.
@@ -112,7 +119,7 @@ func OpenParts(ctx context.Context, parts []Part, o Options) (graph.Source, erro
 			own, err = partFormat(ctx, p.Path, o.Format)
 		} else {
 			list[i].Far = p.Ask
-			list[i].Look, err = p.Ask.Look(ctx, p.Path, o.Format)
+			list[i].Look, err = p.Ask.Look(ctx, p.Path, o.Format, o.LabelColumns)
 			own = list[i].Look.Format
 		}
 		if err != nil {

@@ -62,7 +62,7 @@ func (n *npz) readTargets(ctx context.Context, a *array, asked graph.Targets) er
 		return a.wrong("%w", err)
 	}
 	n.Remarks = append(n.Remarks, fmt.Sprintf("%s: %s.", a.name, note))
-	return nil
+	return n.nameClasses(ctx)
 }
 
 // readClasses reads a class for each vertex.
@@ -108,7 +108,8 @@ func (n *npz) readClasses(ctx context.Context, a *array) error {
 	return n.nameClasses(ctx)
 }
 
-// nameClasses takes the names of numbered classes from an array of text, if there is one.
+// nameClasses takes the names of numbered classes, or of columns of targets, from an array of
+// text, if there is one.
 func (n *npz) nameClasses(ctx context.Context) error {
 	if !n.has("class_names") {
 		return nil

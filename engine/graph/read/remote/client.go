@@ -17,10 +17,10 @@ type Ask func(ctx context.Context, question []byte) ([]byte, error)
 
 var _ tabular.Far = Ask(nil)
 
-// Look describes a source on the other node.
-func (a Ask) Look(ctx context.Context, path, format string) (tabular.Look, error) {
+// Look describes a source on the other node. labels are the names of the columns of labels.
+func (a Ask) Look(ctx context.Context, path, format string, labels []string) (tabular.Look, error) {
 	var look tabular.Look
-	b, err := a.do(ctx, question{Do: doLook, Query: tabular.Query{Path: path, Format: format}})
+	b, err := a.do(ctx, question{Do: doLook, Query: tabular.Query{Path: path, Format: format, LabelColumns: labels}})
 	if err != nil {
 		return look, err
 	}
@@ -118,6 +118,8 @@ func (a Ask) do(ctx context.Context, q question) ([]byte, error) {
 		return nil, errEnd
 	case isNotInteger:
 		return nil, tabular.NotInteger()
+	case isFraction:
+		return nil, tabular.Fraction()
 	case isError:
 		return nil, errors.New(source.Printable(string(b[1:min(len(b), 1+maxSentence)])))
 	}

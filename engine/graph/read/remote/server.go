@@ -39,7 +39,7 @@ const (
 
 type question struct {
 	Do     string
-	Query  tabular.Query // of look, its path and format, and of scan
+	Query  tabular.Query // of look, its path, format and columns of labels, and of scan
 	Stream uint64        // of next and stop
 	Number uint64        // of next, from 1
 }
@@ -50,6 +50,7 @@ const (
 	isEnd
 	isNotInteger
 	isError // a sentence
+	isFraction
 )
 
 // A Server reads tables for other nodes. Its methods may be called from any goroutine.
@@ -101,6 +102,8 @@ func (s *Server) Answer(ctx context.Context, peer string, body []byte) []byte {
 		return []byte{isEnd}
 	case tabular.IsNotInteger(err):
 		return []byte{isNotInteger}
+	case tabular.IsFraction(err):
+		return []byte{isFraction}
 	}
 	text := err.Error()
 	return append([]byte{isError}, text[:min(len(text), maxSentence)]...)
@@ -120,7 +123,7 @@ func (s *Server) answer(ctx context.Context, peer string, body []byte) ([]byte, 
 		if err != nil {
 			return nil, err
 		}
-		look, err := tabular.LookAt(ctx, q.Query.Path, format)
+		look, err := tabular.LookAt(ctx, q.Query.Path, format, q.Query.LabelColumns)
 		if err != nil {
 			return nil, err
 		}

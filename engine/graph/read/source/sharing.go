@@ -15,6 +15,8 @@ type Sharing struct {
 	Format   string // csv or parquet
 	Vertices uint32
 	Width    int // of features
+	// LabelColumns are the names of the columns of labels, which are no features.
+	LabelColumns []string `json:",omitempty"`
 }
 
 // A SharedPart is one of the parts.
@@ -26,7 +28,7 @@ const maxParts = 1 << 12
 // Of returns the parts of a node, none of which need exist, or an error if another node can
 // not have meant this.
 func (s Sharing) Of(node string) (own []SharedPart, err error) {
-	if len(s.Parts) > maxParts || s.Vertices == 0 || s.Vertices > graph.MaxVertices || s.Width < 0 || s.Width > MaxDenseFeatures ||
+	if len(s.Parts) > maxParts || s.Vertices == 0 || s.Vertices > graph.MaxVertices || s.Width < 0 || s.Width > MaxDenseFeatures || len(s.LabelColumns) > graph.MaxTargets ||
 		s.Format != "csv" && s.Format != "parquet" {
 		return nil, errors.New("the source can't be understood: run the same version on all nodes")
 	}

@@ -23,6 +23,9 @@ type Options struct {
 	// Task is what is learnt of vertices: class, multilabel or regression; empty: whatever the
 	// labels look like.
 	Task string
+	// LabelColumns are the names of the columns of tables that hold labels; none: those that
+	// are called so.
+	LabelColumns []string
 	// Memory bounds what the source holds, in bytes; 0: no bound.
 	Memory uint64
 	// Report receives the progress of passes that are made while opening; it may be nil.

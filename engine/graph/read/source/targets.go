@@ -1,6 +1,8 @@
 package source
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
 
@@ -47,6 +49,49 @@ func (t *Targets) Add(count int, cell func(i int) float64) (err error) {
 		t.cells = append(t.cells, x)
 	}
 	return nil
+}
+
+// Place makes room for so many rows, in which everything is missing: for Put, in place of Add.
+func (t *Targets) Place(rows int) (err error) {
+	if t.cells, err = Enlarge(t.Memory, t.cells, rows*t.Columns, 4); err != nil {
+		return err
+	}
+	for range rows * t.Columns {
+		t.cells = append(t.cells, float32(math.NaN()))
+	}
+	return nil
+}
+
+// Put sets a cell, and returns what it was.
+func (t *Targets) Put(row, column int, x float32) (was float32) {
+	cell := &t.cells[row*t.Columns+column]
+	was, *cell = *cell, x
+	return was
+}
+
+// ParseTarget reads a target from text: a number, or true or false. Of what means that it is
+// missing, it returns NaN.
+func ParseTarget(b []byte) (float32, error) {
+	switch {
+	case len(b) == 0 || bytes.EqualFold(b, []byte("nan")):
+		return float32(math.NaN()), nil
+	case bytes.EqualFold(b, []byte("true")):
+		return 1, nil
+	case bytes.EqualFold(b, []byte("false")):
+		return 0, nil
+	}
+	return ParseFloat(b)
+}
+
+// ExplainTarget returns an error that says why a target can't be read.
+func ExplainTarget(what string, b []byte, err error) error {
+	switch {
+	case errors.Is(err, ErrNotFinite):
+		return fmt.Errorf("the %s is %s: write a finite number, or leave it empty", what, b)
+	case errors.Is(err, ErrOutOfRange):
+		return fmt.Errorf("the %s %s does not fit in 32 bits: scale it down", what, Shorten(b))
+	}
+	return fmt.Errorf("the %s %s is not a number: write 0 or 1 of each label, or numbers, and nothing where one is missing, or name other columns with {dataset.label_columns}", what, Shorten(b))
 }
 
 // Rows returns how many rows were added.

@@ -127,8 +127,8 @@ func TestColumnsThatCannotBeTakenAreRefused(t *testing.T) {
 		"an empty list":         {"features", []arrow.Field{id, field("features", arrow.ListOf(i.Float32))}, `[{"id":1,"features":[]}]`, "features.arrow, row 1: the list of features is empty"},
 		"a null in a list":      {"features", []arrow.Field{id, field("features", arrow.ListOf(i.Float32))}, `[{"id":1,"features":[1,2]},{"id":2,"features":[1,null]}]`, "features.arrow, row 2: a feature is missing"},
 		"a label too large":     {"labels", []arrow.Field{id, field("label", i.Uint64)}, `[{"id":1,"label":18446744073709551615}]`, "labels.arrow, row 1: the label 9223372036854775807 is not between 0 and"},
-		"labels of dates":       {"labels", []arrow.Field{id, field("label", arrow.FixedWidthTypes.Date32)}, `[]`, "labels.arrow: the column label has a type that can't be taken: labels are integers or the names of classes"},
-		"a broken label":        {"labels", []arrow.Field{id, field("label", i.Float32)}, `[{"id":1,"label":0.5}]`, "labels.arrow, row 1: the label 0.5 is not an integer"},
+		"labels of dates":       {"labels", []arrow.Field{id, field("label", arrow.FixedWidthTypes.Date32)}, `[]`, "labels.arrow: the column label has a type that can't be taken: labels are numbers or the names of classes"},
+		"a broken label":        {"labels", []arrow.Field{id, field("label", i.Float32)}, `[{"id":1,"label":-7.0}]`, "labels.arrow, row 1: the label -2 is not between 0 and"},
 		"numbers as split":      {"splits", []arrow.Field{id, field("split", i.Int8)}, `[{"id":1,"split":1}]`, "splits.arrow: the column split has a type that can't be taken: splits are the words"},
 		"an unknown part":       {"splits", []arrow.Field{id, field("split", words)}, `[{"id":1,"split":"dev"}]`, "splits.arrow, row 1: \"dev\" is not a part of a split"},
 	} {

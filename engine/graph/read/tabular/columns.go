@@ -19,6 +19,7 @@ type columnTable struct {
 	wanted []int // ids first
 	list   bool  // features are lists
 	nodes  bool
+	asked  []string // names of columns of labels
 	masks  []string // names of the columns, if they are masks
 	cols   []columnar.About
 }
@@ -26,8 +27,8 @@ type columnTable struct {
 var _ table = (*columnTable)(nil)
 
 // newColumnTable finds the columns of a table; it closes the file if it fails.
-func newColumnTable(name string, kind tableKind, nodes bool, f columnar.File) (*columnTable, error) {
-	t := &columnTable{file: f, kind: kind, nodes: nodes, info: tableAbout{name: name, unit: "row"}}
+func newColumnTable(name string, kind tableKind, nodes bool, labels []string, f columnar.File) (*columnTable, error) {
+	t := &columnTable{file: f, kind: kind, nodes: nodes, asked: labels, info: tableAbout{name: name, unit: "row"}}
 	if err := t.find(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -60,7 +61,7 @@ func (t *columnTable) find() error {
 			t.masks = append(t.masks, names[i])
 		}
 	}
-	t.info.columns = digestOf(t.kind, names, p)
+	t.info.columns, t.info.labels = digestOf(t.kind, names, p), labelsOf(t.kind, names, p)
 	t.wanted = append(append(t.wanted, p.id[:t.kind.ids()]...), p.value...)
 	for i, column := range t.wanted {
 		c := all[column]
@@ -71,7 +72,10 @@ func (t *columnTable) find() error {
 	}
 	if t.nodes {
 		t.info.notes = nodeNotes(t.info.name, t.kind, names, p)
-	} else if len(p.ignored) > 0 {
+	} else if t.kind == labelsTable && len(p.value) > 1 {
+		t.info.notes = append(t.info.notes, fmt.Sprintf("%s: labels are in the columns %s.", t.info.name, source.Listed(t.info.labels)))
+	}
+	if !t.nodes && len(p.ignored) > 0 {
 		t.info.notes = append(t.info.notes, fmt.Sprintf("%s: left out: %s.", t.info.name, source.Listed(p.ignored)))
 	}
 	return t.look()
@@ -79,14 +83,14 @@ func (t *columnTable) find() error {
 
 func (t *columnTable) place(names []string, all []columnar.About) (placed, error) {
 	if !t.nodes {
-		return placeColumns(t.info.name, t.kind, names)
+		return placeColumns(t.info.name, t.kind, names, t.asked)
 	}
 	columns := make([]nodeColumn, len(all))
 	for i, c := range all {
 		number := c.Kind == columnar.Ints || c.Kind == columnar.Floats
 		columns[i] = nodeColumn{name: c.Name, number: number && !c.List, list: number && c.List}
 	}
-	return placeNodes(t.info.name, t.kind, columns)
+	return placeNodes(t.info.name, t.kind, columns, t.asked)
 }
 
 // pandasIndex is the column of row numbers that pandas adds.
@@ -146,7 +150,7 @@ func (t *columnTable) suits(c columnar.About, id bool) error {
 	case t.kind == edgesTable && (c.List || !number):
 		return wrong("weights are numbers")
 	case t.kind == labelsTable && (c.List || !number && c.Kind != columnar.Text):
-		return wrong("labels are integers or the names of classes")
+		return wrong("labels are numbers or the names of classes")
 	case t.masks != nil && (c.List || !number && c.Kind != columnar.Text):
 		return wrong("masks are true or false")
 	case t.kind == splitsTable && t.masks == nil && (c.List || c.Kind != columnar.Text):

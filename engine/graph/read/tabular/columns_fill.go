@@ -52,6 +52,9 @@ func (t *columnTable) fill(b *rowBatch, columns []*columnar.Values, first uint64
 			}
 		}
 	case labelsTable:
+		if how.targets {
+			return t.fillTargets(b, values, first)
+		}
 		return t.fillLabels(b, values[0], about[0], first, how.words)
 	case splitsTable:
 		for row := range b.n {
@@ -143,6 +146,30 @@ func (t *columnTable) fillLists(b *rowBatch, c *columnar.Values, about columnar.
 			}
 			b.floats = append(b.floats, v)
 			at++
+		}
+	}
+	return nil
+}
+
+// fillTargets takes labels as numbers.
+func (t *columnTable) fillTargets(b *rowBatch, columns []*columnar.Values, first uint64) error {
+	b.floats = append(b.floats[:0], make([]float32, b.n*len(columns))...)
+	for i, c := range columns {
+		nulls, unsigned := c.Nulls, t.cols[t.kind.ids()+i].Unsigned
+		for row := range b.n {
+			x, err := float32(math.NaN()), error(nil)
+			switch {
+			case len(nulls) > 0 && nulls[0] == row:
+				nulls = nulls[1:]
+			case c.Kind == columnar.Text:
+				x, err = source.ParseTarget(c.Text.At(row))
+			case c.Kind == columnar.Ints || c.Floats[row] == c.Floats[row]:
+				x, err = c.Float(row, unsigned)
+			}
+			if err != nil {
+				return t.wrong(first+uint64(row), "%w", source.ExplainTarget(labelName(t.info.labels, i), c.Show(row), err))
+			}
+			b.floats[row*len(columns)+i] = x
 		}
 	}
 	return nil

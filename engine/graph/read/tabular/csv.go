@@ -20,7 +20,9 @@ import (
 // lines that begin with # or % are comments. Of edges the columns src, dst and
 // weight are taken (or source, from, u and target, to, v), without a header line the
 // first, second and third. Features are all columns but id, which is the first if
-// none is called so. Labels are id and label, integers or names of classes; empty, -1 and nan are missing. Splits
+// none is called so. Labels are id and label, integers or names of classes, or several columns of
+// numbers, label_0, label_1 and so on or all but id; empty and nan are missing, and -1 beside classes
+// or 0 and 1. Splits
 // are id and split, or split_0, split_1 and so on, without a header line each column
 // behind the first: train, val (valid, validation) or test, or empty.
 func OpenCSV(ctx context.Context, path string, o source.Options) (graph.Source, error) {
@@ -33,18 +35,19 @@ type csvTable struct {
 	file   files.File
 	kind   tableKind
 	nodes  bool
+	asked  []string // names of columns of labels
 	layout csvLayout
 	notes  []string
 }
 
 var _ table = (*csvTable)(nil)
 
-func openCSVTable(ctx context.Context, path string, kind tableKind, nodes bool) (table, error) {
+func openCSVTable(ctx context.Context, path string, kind tableKind, nodes bool, labels []string) (table, error) {
 	file, err := files.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	t := &csvTable{path: path, file: file, kind: kind, nodes: nodes}
+	t := &csvTable{path: path, file: file, kind: kind, nodes: nodes, asked: labels}
 	if err := t.look(ctx); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -62,7 +65,7 @@ func (t *csvTable) look(ctx context.Context) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if t.layout, err = layOut(t.name(), t.kind, t.nodes, l.Cur, l.Last); err != nil {
+	if t.layout, err = layOut(t.name(), t.kind, t.nodes, t.asked, l.Cur, l.Last); err != nil {
 		return err
 	}
 	t.notes = t.layout.notes(t.name(), t.kind)
@@ -76,14 +79,14 @@ func (t *csvTable) lines(ctx context.Context, report func(uint64)) *source.Lines
 func (t *csvTable) name() string { return files.Base(t.path) }
 
 func (t *csvTable) bound() int {
-	if t.kind == featuresTable || t.nodes {
+	if t.kind == featuresTable || t.kind == labelsTable || t.nodes {
 		return source.MaxFeaturesLine
 	}
 	return source.MaxLine
 }
 
 func (t *csvTable) about() tableAbout {
-	return tableAbout{name: t.name(), unit: "line", width: t.layout.width(), text: t.layout.text, columns: t.layout.digest, notes: t.notes}
+	return tableAbout{name: t.name(), unit: "line", width: t.layout.width(), text: t.layout.text, columns: t.layout.digest, labels: t.layout.labels, notes: t.notes}
 }
 
 func (t *csvTable) close() error { return t.file.Close() }
@@ -237,6 +240,14 @@ func (s *csvScan) value(i int, field []byte) error {
 		}
 		s.batch.floats = append(s.batch.floats, v)
 	case labelsTable:
+		if s.targets {
+			v, err := source.ParseTarget(field)
+			if err != nil {
+				return s.wrong("%w", source.ExplainTarget(labelName(s.layout.labels, i), field, err))
+			}
+			s.batch.floats = append(s.batch.floats, v)
+			return nil
+		}
 		if s.words {
 			s.batch.words.addText(field)
 			return nil

@@ -20,6 +20,7 @@ type csvLayout struct {
 	first     string
 	ignored   []string
 	digest    string   // what columns is of a tableAbout
+	labels    []string // names of the columns of labels
 	masks     []string // names of the columns of value, if they are masks
 	nodes     []string // notes on a table of nodes
 }
@@ -63,7 +64,7 @@ func headOf(b []byte, delimiter byte, last bool) []row {
 }
 
 // layOut finds the layout of a file from its beginning.
-func layOut(name string, kind tableKind, nodes bool, b []byte, last bool) (csvLayout, error) {
+func layOut(name string, kind tableKind, nodes bool, asked []string, b []byte, last bool) (csvLayout, error) {
 	var rows []row
 	l := csvLayout{}
 	for _, d := range delimiters {
@@ -105,7 +106,7 @@ func layOut(name string, kind tableKind, nodes bool, b []byte, last bool) (csvLa
 		if l.header = isNodeHeader(rows); !l.header {
 			return l, fmt.Errorf("%s, line %d: there is no header line that says what the columns are: put a line such as id,label,split,age,height first", name, rows[0].line)
 		}
-		p, err := placeNodes(name, kind, nodeColumns(rows))
+		p, err := placeNodes(name, kind, nodeColumns(rows), asked)
 		if err != nil {
 			return l, err
 		}
@@ -115,8 +116,8 @@ func layOut(name string, kind tableKind, nodes bool, b []byte, last bool) (csvLa
 		l.put(kind, p, rows[0].fields)
 		l.nodes = nodeNotes(name, kind, rows[0].fields, p)
 	} else {
-		l.header = isHeader(kind, rows)
-		if err := l.place(name, kind, rows); err != nil {
+		l.header = isHeader(kind, rows, asked)
+		if err := l.place(name, kind, rows, asked); err != nil {
 			return l, err
 		}
 	}
@@ -161,7 +162,7 @@ func isNumber(s string) bool {
 }
 
 // isHeader reports whether the first row names the columns.
-func isHeader(kind tableKind, rows []row) bool {
+func isHeader(kind tableKind, rows []row, asked []string) bool {
 	first := rows[0].fields
 	switch kind {
 	case edgesTable:
@@ -169,7 +170,7 @@ func isHeader(kind tableKind, rows []row) bool {
 	case splitsTable:
 		return column(first, "id") >= 0 || len(splitColumns(first)) > 0
 	case labelsTable:
-		return column(first, "label", "id") >= 0 || first[0] == "" || namesColumns(rows)
+		return column(first, "label", "id") >= 0 || column(first, asked...) >= 0 || len(numberedLabels(first)) > 0 || first[0] == "" || namesColumns(rows)
 	}
 	if column(first, "id") >= 0 || first[0] == "" {
 		return true
@@ -207,17 +208,22 @@ func namesColumns(rows []row) bool {
 func splitColumns(header []string) []int {
 	var found []int
 	for i, f := range header {
-		f = strings.ToLower(f)
-		if digits, ok := strings.CutPrefix(f, "split_"); f == "split" || ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
+		if strings.EqualFold(f, "split") || isNumbered(f, "split") {
 			found = append(found, i)
 		}
 	}
 	return found
 }
 
+// isNumbered reports whether a name is a stem and a number, such as split_0.
+func isNumbered(name, stem string) bool {
+	digits, ok := strings.CutPrefix(strings.ToLower(name), stem+"_")
+	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
+}
+
 func (l *csvLayout) put(kind tableKind, p placed, names []string) {
 	l.id, l.value, l.ignored = p.id, p.value, p.ignored
-	l.digest = digestOf(kind, names, p)
+	l.digest, l.labels = digestOf(kind, names, p), labelsOf(kind, names, p)
 	if p.masks {
 		for _, i := range p.value {
 			l.masks = append(l.masks, names[i])
@@ -226,10 +232,10 @@ func (l *csvLayout) put(kind tableKind, p placed, names []string) {
 }
 
 // place finds the columns that a table of this kind needs.
-func (l *csvLayout) place(name string, kind tableKind, rows []row) error {
+func (l *csvLayout) place(name string, kind tableKind, rows []row, asked []string) error {
 	first := rows[0].fields
 	if l.header {
-		places, err := placeColumns(name, kind, first)
+		places, err := placeColumns(name, kind, first, asked)
 		l.put(kind, places, first)
 		return err
 	}
@@ -246,6 +252,9 @@ func (l *csvLayout) place(name string, kind tableKind, rows []row) error {
 			l.value = []int{2}
 		}
 	case labelsTable:
+		if len(asked) > 0 {
+			return fmt.Errorf("%s, line %d: there is no header line that names the columns, and {dataset.label_columns} asks for %s: put a line such as id,%s first", name, rows[0].line, source.Listed(asked), source.Printable(asked[0]))
+		}
 		if l.columns > 2 {
 			return fmt.Errorf("%s, line %d: there are %d columns and no header line says which are the ids and the labels: put a line with id and label first", name, rows[0].line, l.columns)
 		}
@@ -290,6 +299,9 @@ func (l *csvLayout) notes(name string, kind tableKind) []string {
 	}
 	if kind == edgesTable && !l.header && len(l.value) == 1 {
 		notes = append(notes, fmt.Sprintf("%s: the third column is taken as weights.", name))
+	}
+	if kind == labelsTable && len(l.value) > 1 {
+		notes = append(notes, fmt.Sprintf("%s: labels are in the columns %s.", name, source.Listed(l.labels)))
 	}
 	if len(l.ignored) > 0 {
 		notes = append(notes, fmt.Sprintf("%s: left out: %s.", name, source.Listed(l.ignored)))

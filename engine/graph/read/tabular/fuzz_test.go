@@ -75,7 +75,7 @@ func FuzzCSVFeatures(f *testing.F) {
 }
 
 func FuzzCSVLabels(f *testing.F) {
-	for _, seed := range []string{"1,0\n2,1\n", "id,label\n1,\nb,3.0\n", "2,nan\n9,4\n"} {
+	for _, seed := range []string{"1,0\n2,1\n", "id,label\n1,\nb,3.0\n", "2,nan\n9,4\n", "1,0.5\n2,\n", "id,a,b\n1,0,\n2,nan,1\n", "label_1,id,label_0\n1e9,2,True\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, file []byte) { fuzzTable(t, OpenCSV, "labels.csv", file) })

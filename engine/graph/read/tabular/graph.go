@@ -25,7 +25,9 @@ type tables struct {
 	columns graph.Columns
 	splits  [][]graph.Mark
 	notes   []string
-	share   bool // only this node's parts of the graph
+	task    string   // that is asked for
+	asked   []string // names of columns of labels
+	share   bool     // only this node's parts of the graph
 }
 
 var _ graph.Source = (*tables)(nil)
@@ -35,7 +37,7 @@ func openTables(ctx context.Context, path, format string, endings []string, o so
 	if err != nil {
 		return nil, err
 	}
-	set, err := openTableSet(ctx, found, o.Memory)
+	set, err := openTableSet(ctx, found, opening{o.Memory, o.LabelColumns})
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +61,7 @@ func openSet(ctx context.Context, set tableSet, format string, o source.Options)
 }
 
 func loadTables(ctx context.Context, set tableSet, format string, text bool, o source.Options) (*tables, error) {
-	t := &tables{set: set, meta: graph.Meta{Format: format}, memory: source.Memory{Limit: o.Memory}, report: o.Report}
+	t := &tables{set: set, meta: graph.Meta{Format: format}, memory: source.Memory{Limit: o.Memory}, report: o.Report, task: o.Task, asked: o.LabelColumns}
 	t.ids = newIDMap(&t.memory, text)
 	if err := t.load(ctx); err != nil {
 		if errors.Is(err, source.ErrMemory) {

@@ -34,25 +34,25 @@ type Far interface {
 // OpenParts makes one graph of several sources. Their tables of one kind follow one
 // another in the order of the parts, as if they were one file.
 func OpenParts(ctx context.Context, parts []Part, format string, o source.Options) (graph.Source, error) {
-	set, err := joinParts(ctx, parts, format, o.Memory)
+	set, err := joinParts(ctx, parts, format, opening{o.Memory, o.LabelColumns})
 	if err != nil {
 		return nil, errors.Join(err, set.close())
 	}
 	return openSet(ctx, set, format, o)
 }
 
-func joinParts(ctx context.Context, parts []Part, format string, limit uint64) (set tableSet, err error) {
+func joinParts(ctx context.Context, parts []Part, format string, o opening) (set tableSet, err error) {
 	var joined [len(set)]*joinedTable
 	for _, p := range parts {
 		var own tableSet
 		if p.Far != nil {
-			if own, err = p.farTables(); err != nil {
+			if own, err = p.farTables(o.labels); err != nil {
 				return set, fmt.Errorf("%s: %w", p.Label, err)
 			}
 		} else {
 			files, err := findTables(ctx, p.Path, endingsOf(format))
 			if err == nil {
-				own, err = openTableSet(ctx, files, limit)
+				own, err = openTableSet(ctx, files, o)
 			}
 			if err != nil {
 				return set, fmt.Errorf("%s: %w", p.Label, err)

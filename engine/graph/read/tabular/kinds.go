@@ -49,9 +49,9 @@ type placed struct {
 	masks   bool // the values are masks of one split
 }
 
-// digestOf returns what distinguishes the names of a table's columns of features.
+// digestOf returns what distinguishes the names of a table's columns of features or labels.
 func digestOf(kind tableKind, names []string, p placed) string {
-	if kind != featuresTable || len(p.value) < 2 {
+	if kind != featuresTable && kind != labelsTable || len(p.value) < 2 {
 		return ""
 	}
 	h := sha256.New()
@@ -61,8 +61,8 @@ func digestOf(kind tableKind, names []string, p placed) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// placeColumns finds a table's columns by their names.
-func placeColumns(name string, kind tableKind, names []string) (placed, error) {
+// placeColumns finds a table's columns by their names. asked are those of labels.
+func placeColumns(name string, kind tableKind, names, asked []string) (placed, error) {
 	var p placed
 	switch kind {
 	case edgesTable:
@@ -81,19 +81,10 @@ func placeColumns(name string, kind tableKind, names []string) (placed, error) {
 			}
 		}
 	case labelsTable:
-		label := column(names, "label")
-		id := column(names, "id")
-		switch {
-		case len(names) == 2 && id < 0 && label < 0:
-			id, label = 0, 1
-		case len(names) == 2 && id < 0:
-			id = 1 - label
-		case len(names) == 2 && label < 0:
-			label = 1 - id
-		case id < 0 || label < 0:
-			return p, fmt.Errorf("%s has no columns called id and label among %s: call them so", name, source.Listed(names))
+		var err error
+		if p.id[0], p.value, err = placeLabels(name, names, asked); err != nil {
+			return p, err
 		}
-		p.id[0], p.value = id, []int{label}
 	case splitsTable:
 		p.id[0] = column(names, "id")
 		p.value = splitColumns(names)

@@ -9,22 +9,19 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
-// loadLabels reads the table of labels, if there is one: as integers, or, if one of them
-// is a word, all as names of classes.
-func (t *tables) loadLabels(ctx context.Context) error {
-	if t.set[labelsTable] == nil {
-		return nil
-	}
+// loadClasses reads the table of labels as integers, or, if one of them is a word, all as
+// names of classes. With fractions the error of another number need not say where it is.
+func (t *tables) loadClasses(ctx context.Context, fractions bool) error {
 	n := uint64(t.meta.Vertices)
 	if err := t.memory.Grow(0, n*4); err != nil {
 		return err
 	}
 	t.labels = make([]int32, n)
 	name := t.set[labelsTable].about().name
-	known, err := t.readLabels(ctx, nil)
+	known, err := t.readLabels(ctx, nil, fractions)
 	if errors.Is(err, errNotInteger) {
 		classes := &source.Classes{Memory: &t.memory}
-		if known, err = t.readLabels(ctx, classes); err == nil {
+		if known, err = t.readLabels(ctx, classes, false); err == nil {
 			names, note := source.Named(name, classes.Sort(t.labels))
 			t.meta.ClassNames, t.notes = names, append(t.notes, note)
 		}
@@ -41,13 +38,13 @@ func (t *tables) loadLabels(ctx context.Context) error {
 }
 
 // readLabels returns how many vertices have a label. classes is nil if they are integers.
-func (t *tables) readLabels(ctx context.Context, classes *source.Classes) (known uint64, err error) {
+func (t *tables) readLabels(ctx context.Context, classes *source.Classes, fractions bool) (known uint64, err error) {
 	t.meta.Classes = 0
 	for i := range t.labels {
 		t.labels[i] = graph.NoLabel
 	}
 	var vertices []uint32
-	err = t.scan(ctx, labelsTable, scanning{words: classes != nil, report: t.report}, func(b *rowBatch) error {
+	err = t.scan(ctx, labelsTable, scanning{words: classes != nil, fractions: fractions, report: t.report}, func(b *rowBatch) error {
 		vertices = t.ids.number(&b.ids[0], vertices)
 		for i, v := range vertices {
 			if v == unknownID {

@@ -28,8 +28,8 @@ type nodeColumn struct {
 }
 
 // placeNodes finds what a table of nodes has for one kind of table. Without columns of
-// that kind, value is empty.
-func placeNodes(file string, kind tableKind, columns []nodeColumn) (p placed, err error) {
+// that kind, value is empty. asked are the names of the columns of labels.
+func placeNodes(file string, kind tableKind, columns []nodeColumn, asked []string) (p placed, err error) {
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = c.name
@@ -38,12 +38,20 @@ func placeNodes(file string, kind tableKind, columns []nodeColumn) (p placed, er
 	if p.id[0] == 0 {
 		p.id[0] = max(column(names, nodeNames...), 0)
 	}
-	label := column(names, classNames...)
+	labels := usualLabels(names, classNames...)
+	if len(asked) > 0 {
+		if labels, err = findLabels(file, names, asked); err != nil && kind == labelsTable {
+			return p, err
+		}
+	}
 	splits := splitColumns(names)
-	if label == p.id[0] || slices.Contains(splits, p.id[0]) || slices.Contains(maskNames[graph.Train:], strings.ToLower(names[p.id[0]])) {
+	if len(asked) > 0 && slices.Contains(labels, p.id[0]) {
+		return p, isID(names[p.id[0]], file)
+	}
+	if slices.Contains(labels, p.id[0]) || slices.Contains(splits, p.id[0]) || slices.Contains(maskNames[graph.Train:], strings.ToLower(names[p.id[0]])) {
 		return p, fmt.Errorf("%s has no column called id among %s: call the column with the names of nodes so", file, source.Listed(names))
 	}
-	if a, b := twice(columns, label); b >= 0 {
+	if a, b := twice(columns, labels, len(asked) > 0); b >= 0 {
 		return p, fmt.Errorf("%s has both %s and %s: leave one of them, or give it another name", file, source.Printable(names[a]), source.Printable(names[b]))
 	}
 	var masks []int
@@ -57,9 +65,7 @@ func placeNodes(file string, kind tableKind, columns []nodeColumn) (p placed, er
 	}
 	switch kind {
 	case labelsTable:
-		if label >= 0 {
-			p.value = []int{label}
-		}
+		p.value = labels
 	case splitsTable:
 		if p.value = splits; len(masks) > 0 {
 			p.value, p.masks = masks, true
@@ -67,8 +73,10 @@ func placeNodes(file string, kind tableKind, columns []nodeColumn) (p placed, er
 	case featuresTable:
 		for i, c := range columns {
 			switch {
-			case i == p.id[0] || i == label || slices.Contains(splits, i) || slices.Contains(masks, i):
+			case i == p.id[0] || slices.Contains(labels, i) || slices.Contains(splits, i) || slices.Contains(masks, i):
 			case isIndex(c.name): // not of the vertex, but of the row
+			case isLabel(c.name): // another one than those that are asked for
+				p.ignored = append(p.ignored, c.name)
 			case c.number || c.list:
 				p.value = append(p.value, i)
 			default:
@@ -84,16 +92,17 @@ func placeNodes(file string, kind tableKind, columns []nodeColumn) (p placed, er
 func isIndex(name string) bool { return name == "" || name == pandasIndex }
 
 // twice returns two columns of nodes that claim to be the same, of which one would be taken
-// for a feature: the answer that a model is to find would be among what it is given.
-func twice(columns []nodeColumn, label int) (a, b int) {
+// for a feature: the answer that a model is to find would be among what it is given. Where
+// columns of labels are asked for, others are left out.
+func twice(columns []nodeColumn, labels []int, asked bool) (a, b int) {
 	for i, c := range columns {
 		for j, earlier := range columns[:i] {
 			if !isIndex(c.name) && strings.EqualFold(earlier.name, c.name) {
 				return j, i
 			}
 		}
-		if i != label && c.number && column([]string{c.name}, classNames...) >= 0 {
-			return label, i
+		if !asked && !slices.Contains(labels, i) && c.number && isLabel(c.name) {
+			return labels[0], i
 		}
 	}
 	return 0, -1
@@ -115,7 +124,7 @@ func nodeNotes(file string, kind tableKind, names []string, p placed) []string {
 	case p.masks:
 		about = file + ": the split is in the masks"
 	default:
-		about = fmt.Sprintf("%s: %s are in the column %s", file, kind, source.Printable(names[p.value[0]]))
+		about = fmt.Sprintf("%s: %s are in the %s", file, kind, inColumns(names, p.value))
 	}
 	notes := []string{about + "."}
 	if len(p.ignored) > 0 {
@@ -127,7 +136,7 @@ func nodeNotes(file string, kind tableKind, names []string, p placed) []string {
 // isNodeHeader reports whether the first row of nodes names their columns.
 func isNodeHeader(rows []row) bool {
 	first := rows[0].fields
-	if column(first, slices.Concat(nodeNames, classNames, maskNames[graph.Train:])...) >= 0 || len(splitColumns(first)) > 0 {
+	if column(first, slices.Concat(nodeNames, classNames, maskNames[graph.Train:])...) >= 0 || len(numberedLabels(first)) > 0 || len(splitColumns(first)) > 0 {
 		return true
 	}
 	return !integers(first[:1]) && !slices.ContainsFunc(first[1:], func(f string) bool { return f == "" || isNumber(f) })

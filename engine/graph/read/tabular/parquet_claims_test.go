@@ -116,7 +116,7 @@ func TestRepeatedTextIsReadInPortions(t *testing.T) {
 	for i := range rows {
 		rows[i] = textRow{long, "b"}
 	}
-	f, err := openTable(t.Context(), folderWith(t, "edges.parquet", parquetOf(t, rows, writing{codec: compress.Codecs.Zstd})), edgesTable, false, 0)
+	f, err := openTable(t.Context(), folderWith(t, "edges.parquet", parquetOf(t, rows, writing{codec: compress.Codecs.Zstd})), edgesTable, false, opening{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func ShareOf(src graph.Source, self string) (s source.Sharing, ok bool) {
 	if !ok || t.meta.Weighted || t.ids.text != nil || !t.ids.ints.Identity() {
 		return s, false
 	}
-	s = source.Sharing{Format: t.meta.Format, Vertices: t.meta.Vertices, Width: t.meta.Features}
+	s = source.Sharing{Format: t.meta.Format, Vertices: t.meta.Vertices, Width: t.meta.Features, LabelColumns: t.asked}
 	edges, ok := t.set[edgesTable].(*joinedTable)
 	if !ok {
 		return s, false
@@ -43,7 +43,7 @@ func OpenShare(ctx context.Context, s source.Sharing, parts []source.SharedPart,
 		return t, nil
 	}
 	var err error
-	if t.set, err = joinParts(ctx, own, s.Format, memory); err != nil {
+	if t.set, err = joinParts(ctx, own, s.Format, opening{memory, s.LabelColumns}); err != nil {
 		return nil, errors.Join(err, t.set.close())
 	}
 	if f := t.set[featuresTable]; f != nil && f.about().width != s.Width || t.set[edgesTable].about().width > 0 {

@@ -34,11 +34,12 @@ type table interface {
 type tableAbout struct {
 	name  string // for sentences
 	unit  string // what rows are counted in: line or row
-	width int    // features or splits in a row; of edges 1 if there are weights
+	width int    // features, labels or splits in a row; of edges 1 if there are weights
 	text  bool   // the first rows have ids that are not integers; later ones may, too
-	// columns distinguishes the names of several columns of features, in order; "": they
+	// columns distinguishes the names of several columns of features or labels, in order; "": they
 	// have none, or are few.
 	columns string
+	labels  []string // names of the columns of labels; nil: they have none
 	notes   []string
 	where   func(row uint64) string // what at returns, of a table made of several
 }
@@ -55,7 +56,10 @@ func (a tableAbout) at(row uint64) string {
 type scanning struct {
 	text    bool // ids come as text, else as integers
 	words   bool // labels come as text, else as integers
-	idsOnly bool
+	targets bool // labels come as numbers, NaN where one is missing
+	// fractions lets a scan for classes end with ErrFraction, without its place.
+	fractions bool
+	idsOnly   bool
 	// anyOrder lets tables made of several yield their rows in an order of their own.
 	anyOrder bool
 	report   func(graph.Progress) // may be nil
@@ -71,7 +75,7 @@ type rowBatch struct {
 	n      int
 	ids    [2]idColumn // the second is the target of edges
 	rows   []uint64    // where the rows are in the file; nil for edges
-	floats []float32   // weights or features
+	floats []float32   // weights, features or targets
 	labels []int32
 	words  idColumn // labels as text
 	marks  []graph.Mark
@@ -226,8 +230,14 @@ func (f *tableFiles) file(kind tableKind) (path string, nodes bool) {
 // columns of.
 var errNoColumns = errors.New("no columns of this kind")
 
+// opening says how tables are opened.
+type opening struct {
+	limit  uint64   // bytes that one may hold; 0: no bound
+	labels []string // names of the columns of labels; none: those that are called so
+}
+
 // openTable opens a file by its ending. Without a known ending it is read as text.
-func openTable(ctx context.Context, path string, kind tableKind, nodes bool, limit uint64) (table, error) {
+func openTable(ctx context.Context, path string, kind tableKind, nodes bool, o opening) (table, error) {
 	ending := tableEnding(files.Base(path))
 	if what, err := files.Look(ctx, path); err == nil && what == files.Folder {
 		ending = ".parquet"
@@ -236,16 +246,16 @@ func openTable(ctx context.Context, path string, kind tableKind, nodes bool, lim
 	var err error
 	switch ending {
 	case ".parquet":
-		f, err = columnar.OpenParquet(ctx, path, limit)
+		f, err = columnar.OpenParquet(ctx, path, o.limit)
 	case ".arrow", ".feather":
 		f, err = columnar.OpenArrow(ctx, path)
 	default:
-		return openCSVTable(ctx, path, kind, nodes)
+		return openCSVTable(ctx, path, kind, nodes, o.labels)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newColumnTable(files.Base(path), kind, nodes, f)
+	return newColumnTable(files.Base(path), kind, nodes, o.labels, f)
 }
 
 // OpenParquet reads tables in Parquet or Arrow (Feather) files: an edge file, or a
@@ -258,7 +268,7 @@ func OpenParquet(ctx context.Context, path string, o source.Options) (graph.Sour
 // tableSet holds the tables of a source; nil where there is none.
 type tableSet [splitsTable + 1]table
 
-func openTableSet(ctx context.Context, found tableFiles, limit uint64) (set tableSet, err error) {
+func openTableSet(ctx context.Context, found tableFiles, o opening) (set tableSet, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, set.close())
@@ -269,7 +279,7 @@ func openTableSet(ctx context.Context, found tableFiles, limit uint64) (set tabl
 		if path == "" {
 			continue
 		}
-		t, err := openTable(ctx, path, kind, nodes, limit)
+		t, err := openTable(ctx, path, kind, nodes, o)
 		switch {
 		case errors.Is(err, errNoColumns):
 			continue
@@ -285,7 +295,7 @@ func openTableSet(ctx context.Context, found tableFiles, limit uint64) (set tabl
 	}
 	for _, kind := range []tableKind{labelsTable, splitsTable} {
 		if found.nodes && found.of[kind] != "" {
-			if t, err := openTable(ctx, found.of[featuresTable], kind, true, limit); err == nil {
+			if t, err := openTable(ctx, found.of[featuresTable], kind, true, o); err == nil {
 				return set, errors.Join(fmt.Errorf("%s has %s and there is %s: leave one of them", files.Base(found.of[featuresTable]), kind, files.Base(found.of[kind])), t.close())
 			}
 		}

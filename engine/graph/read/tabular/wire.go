@@ -17,6 +17,8 @@ import (
 type Look struct {
 	Format string
 	Tables []LookTable
+	// Targets means that labels can be had as numbers.
+	Targets bool `json:",omitempty"`
 }
 
 // LookTable describes a table of a Look.
@@ -29,6 +31,8 @@ type LookTable struct {
 	Notes []string
 	// Columns distinguishes the names of features; "": not known.
 	Columns string
+	// Labels are the names of the columns of labels.
+	Labels []string `json:",omitempty"`
 }
 
 // A Query asks for the rows of one table of a source.
@@ -39,6 +43,11 @@ type Query struct {
 	Text    bool // ids come as text, else as integers
 	IDsOnly bool
 	Words   bool // labels come as text
+	// LabelColumns are the names of the columns of labels that are asked for.
+	LabelColumns []string `json:",omitempty"`
+	Targets      bool     `json:",omitempty"` // labels come as numbers
+	// Fractions: who asks for classes also takes IsFraction for an answer.
+	Fractions bool `json:",omitempty"`
 }
 
 // IsNotInteger reports whether a scan for integers has met an id that is none, and
@@ -47,23 +56,33 @@ func IsNotInteger(err error) bool { return errors.Is(err, errNotInteger) }
 
 func NotInteger() error { return errNotInteger }
 
-// LookAt describes the tables at a path of this machine.
-func LookAt(ctx context.Context, path, format string) (l Look, err error) {
+// IsFraction reports whether a scan for classes has met a number that is not whole, and
+// Fraction is that error.
+func IsFraction(err error) bool { return errors.Is(err, errFraction) }
+
+func Fraction() error { return errFraction }
+
+// errFraction is what a scan ends with for another machine that knows what to do then.
+var errFraction = fmt.Errorf("a label is %w", source.ErrFraction)
+
+// LookAt describes the tables at a path of this machine. labels are the names of the columns of
+// labels.
+func LookAt(ctx context.Context, path, format string, labels []string) (l Look, err error) {
 	files, err := findTables(ctx, path, endingsOf(format))
 	if err != nil {
 		return l, err
 	}
-	set, err := openTableSet(ctx, files, farMemory)
+	set, err := openTableSet(ctx, files, opening{farMemory, labels})
 	if err != nil {
 		return l, err
 	}
 	for kind, t := range set {
 		if t != nil {
 			a := t.about()
-			l.Tables = append(l.Tables, LookTable{kind, a.name, a.unit, a.width, a.text, a.notes, a.columns})
+			l.Tables = append(l.Tables, LookTable{kind, a.name, a.unit, a.width, a.text, a.notes, a.columns, a.labels})
 		}
 	}
-	l.Format = format
+	l.Format, l.Targets = format, true
 	return l, set.close()
 }
 
@@ -86,7 +105,7 @@ func ScanPart(ctx context.Context, q Query, limit uint64, yield func([]byte) err
 	if file == "" {
 		return gone
 	}
-	t, err := openTable(ctx, file, kind, nodes, limit)
+	t, err := openTable(ctx, file, kind, nodes, opening{limit, q.LabelColumns})
 	if errors.Is(err, errNoColumns) {
 		return gone
 	} else if err != nil {
@@ -98,7 +117,7 @@ func ScanPart(ctx context.Context, q Query, limit uint64, yield func([]byte) err
 		width = 0
 	}
 	var seen intids.Seen
-	return t.scan(ctx, scanning{text: q.Text, idsOnly: q.IDsOnly, words: q.Words}, func(b *rowBatch) error {
+	err = t.scan(ctx, scanning{text: q.Text, idsOnly: q.IDsOnly, words: q.Words, targets: q.Targets}, func(b *rowBatch) error {
 		if q.IDsOnly && !q.Text {
 			for i := range kind.ids() {
 				b.ids[i].ints = seen.Only(b.ids[i].ints)
@@ -106,6 +125,10 @@ func ScanPart(ctx context.Context, q Query, limit uint64, yield func([]byte) err
 		}
 		return yield(appendBatch(nil, b, kind, width, q))
 	})
+	if q.Fractions && errors.Is(err, source.ErrFraction) {
+		return errFraction
+	}
+	return err
 }
 
 // The ways in which a column of ids travels.
@@ -156,7 +179,7 @@ func appendBatch(out []byte, b *rowBatch, kind tableKind, width int, q Query) []
 	case q.IDsOnly:
 	case kind == labelsTable && q.Words:
 		out = appendText(out, &b.words)
-	case kind == labelsTable:
+	case kind == labelsTable && !q.Targets:
 		for _, l := range b.labels {
 			out = little.AppendUint32(out, uint32(l))
 		}
@@ -250,7 +273,7 @@ func (b *rowBatch) take(in []byte, kind tableKind, width int, q Query) error {
 	case q.IDsOnly:
 	case kind == labelsTable && q.Words:
 		text(&b.words)
-	case kind == labelsTable:
+	case kind == labelsTable && !q.Targets:
 		for in := next(b.n, 4); len(in) > 0; in = in[4:] {
 			l := int32(little.Uint32(in))
 			bad = bad || l < graph.NoLabel || l >= source.MaxClasses
@@ -264,7 +287,7 @@ func (b *rowBatch) take(in []byte, kind tableKind, width int, q Query) error {
 	case width > 0:
 		for in := next(b.n*width, 4); len(in) > 0; in = in[4:] {
 			f := math.Float32frombits(little.Uint32(in))
-			bad = bad || math.IsNaN(float64(f)) || math.IsInf(float64(f), 0)
+			bad = bad || math.IsNaN(float64(f)) && !q.Targets || math.IsInf(float64(f), 0)
 			b.floats = append(b.floats, f)
 		}
 	}
@@ -276,31 +299,40 @@ func (b *rowBatch) take(in []byte, kind tableKind, width int, q Query) error {
 
 // A farTable is a table on another machine.
 type farTable struct {
-	far  Far
-	info tableAbout
-	q    Query
+	far     Far
+	info    tableAbout
+	q       Query
+	targets bool // labels can be had as numbers
 }
 
 var _ table = (*farTable)(nil)
 
-// farTables checks what the other machine says of its tables.
-func (p Part) farTables() (set tableSet, err error) {
+// farTables checks what the other machine says of its tables. asked are the columns of labels.
+func (p Part) farTables(asked []string) (set tableSet, err error) {
 	if p.Look.Format != "csv" && p.Look.Format != "parquet" {
 		return set, errBatch
 	}
 	for _, l := range p.Look.Tables {
-		most := [...]int{1, source.MaxDenseFeatures, 1, maxSplits}
-		least := [...]int{0, 0, 0, 1} // a table of nodes may have no features
+		most := [...]int{1, source.MaxDenseFeatures, graph.MaxTargets, maxSplits}
+		least := [...]int{0, 0, 1, 1} // a table of nodes may have no features
 		if l.Kind < 0 || l.Kind > int(splitsTable) || set[l.Kind] != nil || l.Width < least[l.Kind] || l.Width > most[l.Kind] {
+			return tableSet{}, errBatch
+		}
+		if l.Kind == int(labelsTable) {
+			if err := sameLabels(asked, l.Labels); err != nil {
+				return tableSet{}, err
+			}
+		}
+		if n := len(l.Labels); n > 0 && n != l.Width {
 			return tableSet{}, errBatch
 		}
 		for i, note := range l.Notes {
 			l.Notes[i] = source.Printable(note)
 		}
 		set[l.Kind] = &farTable{
-			far:  p.Far,
-			info: tableAbout{name: source.Printable(l.Name), unit: source.Printable(l.Unit), width: l.Width, text: l.Text, columns: l.Columns, notes: l.Notes},
-			q:    Query{Path: p.Path, Format: p.Look.Format, Kind: l.Kind},
+			far: p.Far, targets: p.Look.Targets,
+			info: tableAbout{name: source.Printable(l.Name), unit: source.Printable(l.Unit), width: l.Width, text: l.Text, columns: l.Columns, labels: l.Labels, notes: l.Notes},
+			q:    Query{Path: p.Path, Format: p.Look.Format, Kind: l.Kind, LabelColumns: asked},
 		}
 	}
 	if set[edgesTable] == nil {
@@ -313,8 +345,11 @@ func (t *farTable) about() tableAbout { return t.info }
 func (t *farTable) close() error      { return nil }
 
 func (t *farTable) scan(ctx context.Context, how scanning, yield func(*rowBatch) error) error {
+	if how.targets && !t.targets {
+		return fmt.Errorf("the node with %s sends classes only: run the same version on all nodes", t.info.name)
+	}
 	q := t.q
-	q.Text, q.IDsOnly, q.Words = how.text, how.idsOnly, how.words
+	q.Text, q.IDsOnly, q.Words, q.Targets, q.Fractions = how.text, how.idsOnly, how.words, how.targets, how.fractions
 	var b rowBatch
 	rows := uint64(0)
 	unit := [...]string{"edges", "vertices", "vertices", "vertices"}[q.Kind]
