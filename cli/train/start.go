@@ -105,6 +105,7 @@ func flags(cmd *cobra.Command, strategies []string) {
 	f.Int("split", 0, "index of the dataset's split to use")
 	f.String("task", "", "what to learn of vertices, a `TASK`: "+usage.OneOf(api.Tasks())+" (default: what the dataset has targets for)")
 	f.String("loss", "", "loss `NAME`, as --set train.loss")
+	f.String("class-weights", "", "weigh the losses of classes, or of a yes in each column, `balanced|W,W...`, as --set train.class_weights")
 	f.Uint64("seed", 0, "random seed")
 	f.String("strategy", "", "how nodes train together, a strategy `NAME`: "+usage.OneOf(strategies)+" (default auto)")
 	f.Bool("deterministic", false, "sum gradients shard by shard, so that any number of nodes gives the same weights bit for bit")
@@ -112,7 +113,7 @@ func flags(cmd *cobra.Command, strategies []string) {
 	f.StringArray("set", nil, "change a setting that has no flag, `KEY=VALUE`; may be repeated")
 	for flag, values := range map[string][]string{
 		"model": api.Models(), "optimizer": api.Optimizers(), "normalize-features": api.Normalizations(), "norm": api.Norms(),
-		"task": api.Tasks(), "strategy": strategies, "batch": {"full"}, "fanout": {"full"},
+		"task": api.Tasks(), "strategy": strategies, "batch": {"full"}, "fanout": {"full"}, "class-weights": {"balanced"},
 	} {
 		usage.CompleteFlag(cmd, flag, values)
 	}
@@ -148,6 +149,9 @@ func request(f *pflag.FlagSet, needs bool) (api.TrainRequest, error) {
 			return r, fmt.Errorf("--set %q is not KEY=VALUE, such as sage.aggregator=max", s)
 		}
 		r.Set = append(r.Set, api.Setting{Key: key, Value: value})
+	}
+	if weights := text(f, "class-weights"); weights != "" {
+		r.Set = append(r.Set, api.Setting{Key: "train.class_weights", Value: weights})
 	}
 	if settings, err = f.GetStringArray("sweep"); err != nil {
 		return r, err

@@ -13,6 +13,9 @@ type About struct {
 	Classes  int // or columns of other targets
 	Targets  graph.Targets
 	Splits   []graph.SplitInfo
+	// Balance are the weights of losses that balance the targets of training vertices (see
+	// package balance); nil: they were not counted.
+	Balance []float64
 }
 
 // Words returns how many 32-bit words the targets of a vertex are.

@@ -72,6 +72,8 @@ func (r Recipe) checkNumbers() error {
 		return fmt.Errorf("{batch} is %d: give full, or how many training vertices a step takes", r.Batch)
 	case r.Patience < 0:
 		return fmt.Errorf("{patience} is %d: give how many evaluations in a row may bring nothing better, or 0 to never stop early", r.Patience)
+	case r.Delta != 0 && !positive(r.Delta):
+		return fmt.Errorf("{train.huber_delta} is %g: give an error above 0, such as 0.5", r.Delta)
 	case r.EvalEvery < 1:
 		return fmt.Errorf("{eval-every} is %d: give how many epochs lie between two evaluations, at least 1", r.EvalEvery)
 	}
@@ -111,6 +113,8 @@ func (r Recipe) CheckUse(asked string, strategies strategy.Declarations) error {
 		return unused("train.factor", s.Factor, lowering)
 	case s.Least != 0 && s.Kind != Cosine && s.Kind != Plateau:
 		return unused("train.least_lr", s.Least, Cosine+" or "+Plateau)
+	case r.Delta != 0 && r.Loss != task.Huber:
+		return &nn.Unused{Key: "train.huber_delta", Why: fmt.Sprintf("{train.huber_delta}=%v is for {train.loss}=%s, and this job's is %s: leave it out, or choose that loss", r.Delta, task.Huber, r.Loss)}
 	}
 	return strategies.CheckUse(&r.Sharing, asked)
 }
@@ -145,7 +149,7 @@ func (r Recipe) checkGraph(about dataset.About) error {
 		return errors.New("the dataset has no labels to learn: import it again from a source that has some")
 	case has != kind:
 		return fmt.Errorf("{task} is %s, and the dataset has targets of %s: leave it out, or import the dataset again with {dataset.task} %s", kind.Name, cmp.Or(has, &task.Kind{Name: string(about.Targets)}).Name, kind.Name)
-	case r.Weights != nil && !kind.Weighted:
+	case (r.Weights != nil || r.Balanced) && !kind.Weighted:
 		return fmt.Errorf("{train.class_weights} weighs classes, and the task is %s: leave it out", kind.Name)
 	case r.Weights != nil && len(r.Weights) != about.Classes:
 		return fmt.Errorf("{train.class_weights} has %s, and the dataset has %d classes, or columns: give one for each", Count(len(r.Weights), "number"), about.Classes)
@@ -258,7 +262,8 @@ func (r *Recipe) checkBatches(of *Recipe) error {
 		{"eval-every", "all models of a sweep train side by side", r.EvalEvery == of.EvalEvery},
 		{"task", "all models of a sweep learn the same targets", r.Task == of.Task},
 		{"train.loss", "the losses of all models of a sweep are compared", r.Loss == of.Loss},
-		{"train.class_weights", "the losses of all models of a sweep are compared", slices.Equal(r.Weights, of.Weights)},
+		{"train.huber_delta", "the losses of all models of a sweep are compared", r.Delta == of.Delta},
+		{"train.class_weights", "the losses of all models of a sweep are compared", slices.Equal(r.Weights, of.Weights) && r.Balanced == of.Balanced},
 		{"train.metric", "all models of a sweep are compared by it", r.Metric == of.Metric},
 		{"strategy", "all models of a sweep share the nodes in one way", reflect.DeepEqual(r.Sharing, of.Sharing)},
 		{"layers", fmt.Sprintf("a model of %s and one of %s can't train on the same batches", Count(a.Hops(), "hop"), Count(b.Hops(), "hop")), a.Hops() == b.Hops()},

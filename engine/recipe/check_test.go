@@ -9,6 +9,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/task"
 )
 
 var usual = dataset.About{Vertices: 100, Edges: 500, Features: 8, Classes: 3, Splits: []graph.SplitInfo{{Train: 10, Val: 10, Test: 10}, {Train: 3}, {Val: 4}}}
@@ -52,8 +53,14 @@ func TestWhatCannotBeTrained(t *testing.T) {
 		"{train.momentum} is for {optimizer} sgd": func(r *recipe.Recipe, _ *dataset.About) { r.Optimizer.Momentum = .5 },
 		"{train.loss} is \"mse\"":                 func(r *recipe.Recipe, _ *dataset.About) { r.Loss = "mse" },
 		"{train.class_weights} has 1 number, and": func(r *recipe.Recipe, _ *dataset.About) { r.Weights = []float64{1} },
-		"{train.metric} is \"f1\"":                func(r *recipe.Recipe, _ *dataset.About) { r.Metric = "f1" },
-		"roc_auc compares classes":                func(r *recipe.Recipe, a *dataset.About) { r.Metric, a.Classes = recipe.ROCAUC, 1 },
+		"{train.huber_delta} is -1":               func(r *recipe.Recipe, _ *dataset.About) { r.Delta = -1 },
+		"{train.huber_delta} is +Inf":             func(r *recipe.Recipe, _ *dataset.About) { r.Delta = math.Inf(1) },
+		"{train.class_weights} weighs classes, and the task is regression: leave it out": func(r *recipe.Recipe, a *dataset.About) {
+			r.Learn(task.Named("regression"))
+			r.Balanced, a.Targets = true, graph.Numbers
+		},
+		"{train.metric} is \"f1\"": func(r *recipe.Recipe, _ *dataset.About) { r.Metric = "f1" },
+		"roc_auc compares classes": func(r *recipe.Recipe, a *dataset.About) { r.Metric, a.Classes = recipe.ROCAUC, 1 },
 	} {
 		r, a := recipe.DefaultRecipe("gcn"), usual
 		change(&r, &a)
@@ -79,6 +86,8 @@ func TestWhatHasNoEffect(t *testing.T) {
 		{"centric", "leap.mode=auto leap.pregather=on p3.inflight=1", ""}, // as they are anyway
 		{"auto", "leap.mode=migrate centric.cache=9 topology=sharded", ""},
 		{"", "leap.mode=migrate", ""},
+		{"", "train.huber_delta=0.5", "{train.huber_delta}=0.5 is for {train.loss}=huber, and this job's is softmax: leave it out"},
+		{"", "train.huber_delta=0.5 train.loss=huber", ""},
 		{"", "train.factor=0.1", "{train.factor}=0.1 is for {train.schedule}=step or plateau, and this job's is constant"},
 		{"", "train.schedule=cosine train.step_every=5", "{train.step_every}=5 is for"},
 		{"", "train.schedule=step train.least_lr=0.001", "{train.least_lr}=0.001 is for {train.schedule}=cosine or plateau, and this job's is step"},
@@ -119,7 +128,24 @@ func TestSettings(t *testing.T) {
 	if r.Schedule != want || r.Optimizer.Momentum != 0.9 || r.Loss != recipe.BCE || r.Metric != recipe.ROCAUC || !r.BF16 || r.Model.Head != "linear" {
 		t.Errorf("set is %+v", r)
 	}
+	set := func(value string) {
+		if err := r.Set("train.class_weights", value, strategies.All.Declared()); err != nil {
+			t.Error(err)
+		}
+	}
+	set("1, 2.5")
+	if len(r.Weights) != 2 || r.Balanced {
+		t.Errorf("%+v", r)
+	}
+	set("balanced")
+	if r.Weights != nil || !r.Balanced || len(r.TaskSpec(&usual).Weights) != usual.Classes {
+		t.Errorf("%+v", r)
+	}
+	if set("3"); len(r.Weights) != 1 || r.Balanced {
+		t.Errorf("%+v", r)
+	}
 	for _, s := range []struct{ key, value, want string }{
+		{"train.class_weights", "even", "\"even\" is no number"},
 		{"train.shedule", "step", "there is no setting train.shedule: {train.options}"},
 		{"train.schedule", "linear", "one of constant, step, cosine, plateau"},
 		{"train.warmup", "x", "\"x\" is no whole number"},

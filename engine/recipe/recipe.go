@@ -34,9 +34,14 @@ type Recipe struct {
 	Metric    string           `json:"metric"`             // of the best epoch: one of the task's
 	// Weights are those of the losses of each class, or of a yes in each column; none: all 1.
 	Weights []float64 `json:"class_weights,omitempty"`
-	Split   int       `json:"split"`
-	Seed    uint64    `json:"seed"`
-	BF16    bool      `json:"bf16_products"` // products of BF16 numbers, where the CPU has them
+	// Balanced means that the weights are such that rare targets count as much as frequent
+	// ones: they are counted when training begins.
+	Balanced bool `json:"balanced_weights,omitempty"`
+	// Delta is the error from which on the loss huber is a line; 0: 1.
+	Delta float64 `json:"huber_delta,omitempty"`
+	Split int     `json:"split"`
+	Seed  uint64  `json:"seed"`
+	BF16  bool    `json:"bf16_products"` // products of BF16 numbers, where the CPU has them
 	// Sharing is how nodes share the work. It changes what is learnt only in the last
 	// digits of sums, except where noted.
 	Sharing strategy.Settings `json:"sharing,omitzero"`
@@ -73,9 +78,16 @@ const (
 	ROCAUC   = task.ROCAUC
 )
 
-// TaskSpec returns what the recipe and a dataset say of the task.
+// TaskSpec returns what the recipe and a dataset say of the task. Weights that balance targets
+// are 1 each until these have been counted.
 func (r *Recipe) TaskSpec(of *dataset.About) task.Spec {
-	return task.Spec{Kind: r.Task, Loss: r.Loss, Metric: r.Metric, Width: of.Classes, Weights: r.Weights}
+	s := task.Spec{Kind: r.Task, Loss: r.Loss, Metric: r.Metric, Width: of.Classes, Weights: r.Weights, Delta: r.Delta}
+	if r.Balanced {
+		if s.Weights = of.Balance; s.Weights == nil {
+			s.Weights = slices.Repeat([]float64{1}, of.Classes)
+		}
+	}
+	return s
 }
 
 // Learn sets the task. Its loss and metric are the task's defaults, but for what was said: keys
@@ -91,6 +103,9 @@ func (r *Recipe) Learn(kind *task.Kind, said ...string) {
 		r.Metric = kind.Metrics[0].Name
 	}
 }
+
+// balanced stands for weights that balance targets.
+const balanced = "balanced"
 
 const (
 	lossKey   = "train.loss"
@@ -232,13 +247,19 @@ var settings = []setting{
 	{nn.Option{Key: lossKey, Applies: "train", Values: strings.Join(losses, "|"), Default: byTask((*task.Kind).LossNames),
 		Help: "one class of all, a yes or no for each, or how far a number is off"},
 		func(r *Recipe, v string) error { return word(v, func(v string) { r.Loss = v }, losses...) }},
+	{nn.Option{Key: "train.huber_delta", Applies: "{train.loss} huber", Values: "X", Default: "1",
+		Help: "error up to which the loss is half its square, and from which on it is a line"},
+		func(r *Recipe, v string) error { return number(v, &r.Delta) }},
 	{nn.Option{Key: metricKey, Applies: "train", Values: strings.Join(metrics, "|"), Default: byTask((*task.Kind).MetricNames),
 		Help: "what the best epoch is best in, on the validation vertices"},
 		func(r *Recipe, v string) error { return word(v, func(v string) { r.Metric = v }, metrics...) }},
-	{nn.Option{Key: "train.class_weights", Applies: "train", Values: "W,W...", Default: "1 each",
-		Help: "weight of the loss of each class, or of a yes in each column"},
+	{nn.Option{Key: "train.class_weights", Applies: "train", Values: "W,W...|balanced", Default: "1 each",
+		Help: "weight of the loss of each class, or of a yes in each column; balanced: the rarer, the more"},
 		func(r *Recipe, v string) error {
 			r.Weights = nil
+			if r.Balanced = v == balanced; r.Balanced {
+				return nil
+			}
 			for one := range strings.SplitSeq(v, ",") {
 				var x float64
 				if err := number(strings.TrimSpace(one), &x); err != nil {

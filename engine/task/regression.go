@@ -34,17 +34,29 @@ var slopes = map[string]cellLoss{
 			return off, 0 // 0 or NaN
 		}
 	},
-	// Huber is half the square up to an error of 1, and goes on as a line.
-	Huber: func(y, target float64) (loss, slope float64) {
+	Huber: huber(1),
+}
+
+// huber returns the loss that is half the square up to an error of delta, and goes on as a line.
+func huber(delta float64) cellLoss {
+	return func(y, target float64) (loss, slope float64) {
 		switch off := y - target; {
-		case off > 1:
-			return off - 0.5, 1
-		case off < -1:
-			return -off - 0.5, -1
+		case off > delta:
+			return delta * (off - delta/2), delta
+		case off < -delta:
+			return delta * (-off - delta/2), -delta
 		default:
 			return off * off / 2, off
 		}
-	},
+	}
+}
+
+// lossOf returns the loss of a recipe.
+func lossOf(s Spec) cellLoss {
+	if s.Loss == Huber && s.Delta > 0 {
+		return huber(s.Delta)
+	}
+	return slopes[s.Loss]
 }
 
 // regression is the task of a number in each of several columns. A word is its bits.
@@ -55,7 +67,7 @@ var regression = Kind{
 	Metrics: []Metric{{Name: RMSE, Lower: true}, {Name: MAE, Lower: true}, {Name: R2}},
 	Column:  "value",
 	Scores:  "the predicted numbers",
-	make:    func(s Spec) Task { return values{&cells{Spec: s, loss: slopes[s.Loss]}} },
+	make:    func(s Spec) Task { return values{&cells{Spec: s, loss: lossOf(s)}} },
 }
 
 const numbers = "Each column is the number itself."

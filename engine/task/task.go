@@ -68,6 +68,8 @@ type Spec struct {
 	Width  int // of the model's output
 	// Weights are those of the losses of each class, or of a yes in each column; nil: all 1.
 	Weights []float64
+	// Delta is the error from which on huber is a line; 0: 1.
+	Delta float64
 }
 
 // Ranked reports whether evaluations rank the outputs of all vertices.

@@ -64,6 +64,9 @@ func each(t *testing.T, f func(t *testing.T, kind *task.Kind, of task.Task)) {
 		for _, loss := range kind.LossNames() {
 			spec := task.Spec{Kind: kind.Name, Loss: loss, Metric: kind.Metrics[0].Name, Width: width}
 			t.Run(kind.Name+"/"+loss, func(t *testing.T) { f(t, kind, task.New(spec)) })
+			if spec.Delta = 0.3; loss == task.Huber {
+				t.Run(kind.Name+"/"+loss+"/delta", func(t *testing.T) { f(t, kind, task.New(spec)) })
+			}
 			if spec.Weights = []float64{0.5, 3, 2}; kind.Weighted {
 				t.Run(kind.Name+"/"+loss+"/weighted", func(t *testing.T) { f(t, kind, task.New(spec)) })
 			}
@@ -197,18 +200,22 @@ func TestLosses(t *testing.T) {
 		y          float64
 		target     float32
 		want       float64
+		delta      float64
 	}{
-		{"multilabel", task.BCE, 1.5, 1, softplus(-1.5)},
-		{"multilabel", task.BCE, 1.5, 0, softplus(1.5)},
-		{"multilabel", task.BCE, -800, 0, 0},
-		{"multilabel", task.BCE, -800, 1, 800},
-		{"regression", task.L2, 3, 1, 4},
-		{"regression", task.L1, -3, 1, 4},
-		{"regression", task.Huber, 3, 1, 1.5},
-		{"regression", task.Huber, 0.5, 1, 0.125},
-		{"regression", task.Huber, -2, 1, 2.5},
+		{"multilabel", task.BCE, 1.5, 1, softplus(-1.5), 0},
+		{"multilabel", task.BCE, 1.5, 0, softplus(1.5), 0},
+		{"multilabel", task.BCE, -800, 0, 0, 0},
+		{"multilabel", task.BCE, -800, 1, 800, 0},
+		{"regression", task.L2, 3, 1, 4, 0},
+		{"regression", task.L1, -3, 1, 4, 0},
+		{"regression", task.Huber, 3, 1, 1.5, 0},
+		{"regression", task.Huber, 0.5, 1, 0.125, 0},
+		{"regression", task.Huber, -2, 1, 2.5, 0},
+		{"regression", task.Huber, -2, 1, 4.5, 4},
+		{"regression", task.Huber, 3, 1, 0.875, 0.5},
+		{"regression", task.L1, 3, 1, 2, 0.5},
 	} {
-		of := task.New(task.Spec{Kind: c.kind, Loss: c.loss, Width: 1})
+		of := task.New(task.Spec{Kind: c.kind, Loss: c.loss, Width: 1, Delta: c.delta})
 		a, err := d.NewArena(0)
 		if err != nil {
 			t.Fatal(err)

@@ -7,11 +7,13 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/balance"
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
@@ -32,9 +34,26 @@ func (t *Trainer) Ahead() (slots, workers int) {
 	return fit.Slots(t.Threads(), t.Method.Inflight(), t.Session.Alone())
 }
 
+// balance finds the weights of losses that balance targets, if the recipe asks for them.
+func (t *Trainer) balance(ctx context.Context) (err error) {
+	if !t.Recipe.Balanced {
+		return nil
+	}
+	if t.Data.About.Balance, err = balance.Weights(ctx, t.Session, t.Data); err != nil {
+		return err
+	}
+	for _, l := range t.Learners {
+		l.Task = task.New(l.Recipe.TaskSpec(&t.Data.About))
+	}
+	return nil
+}
+
 // Prepare forecasts the memory of steps and evaluation, takes it, and announces the
 // run.
 func (t *Trainer) Prepare(ctx context.Context) (err error) {
+	if err := t.balance(ctx); err != nil {
+		return err
+	}
 	t.Phases = slot.NewPhases(ctx)
 	t.Infer = evaluate.New(t.Data, evaluationNodes(t.Session), t.Recipe.TaskSpec(&t.Data.About))
 	for _, l := range t.Learners {

@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
 	"github.com/hopmesh/hopmesh/engine/graph/read"
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
@@ -303,4 +304,83 @@ func TestTargetsOfCora(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Weights that balance targets are those of a count by hand, on any number of nodes.
+func TestBalancedWeights(t *testing.T) {
+	classes := traintest.Communities(t, 300)
+	traintest.Remarked(classes, func(v int, label *int32, _ *graph.Mark) {
+		if v%7 == 0 {
+			*label = 1 // a frequent class
+		}
+	})
+	for name, c := range map[string]struct {
+		shards []*graph.Shard
+		recipe recipe.Recipe
+	}{
+		"class":      {classes, traintest.Short("sage")},
+		"multilabel": {plant(t, graph.YesOrNo).shards, plantedRecipe("multilabel")},
+	} {
+		r := c.recipe
+		r.Epochs, r.EvalEvery, r.Sharing = 2, 1, strategy.Settings{Strategy: "leap", Deterministic: true}
+		plain := r
+		r.Weights = countedByHand(c.shards)
+		hashes := func(nodes int, r recipe.Recipe) string {
+			owners := make([]int, len(c.shards))
+			for i := range owners {
+				owners[i] = i % nodes
+			}
+			if nodes == 1 {
+				_, all := traintest.MustRun(t, r, c.shards, train.Options{Threads: 1})
+				return traintest.Learnt(all)
+			}
+			_, all := traintest.NewMesh(nodes, owners).MustRun(t, r, c.shards, train.Options{Threads: 1})
+			return traintest.Hashes(all[0])
+		}
+		balanced := plain
+		balanced.Balanced = true
+		want := hashes(2, r)
+		if other := hashes(2, plain); other == want {
+			t.Errorf("%s: weights change nothing", name)
+		}
+		for _, nodes := range []int{2, min(5, len(c.shards))} {
+			if got := hashes(nodes, balanced); got != want {
+				t.Errorf("%s on %d nodes:\n%sby hand\n%s", name, nodes, got, want)
+			}
+		}
+		r.Sharing.Strategy, balanced.Sharing.Strategy = "", ""
+		if got, want := hashes(1, balanced), hashes(1, r); got != want {
+			t.Errorf("%s on one node:\n%sby hand\n%s", name, got, want)
+		}
+	}
+}
+
+// countedByHand returns the weights of the training vertices of all shards.
+func countedByHand(shards []*graph.Shard) []float64 {
+	with, without, all, occur := make([]float64, shards[0].Classes), make([]float64, shards[0].Classes), 0., 0.
+	for _, s := range shards {
+		for row := range s.Vertices {
+			for c := range with {
+				switch {
+				case s.Marks[0][row] != graph.Train:
+				case s.Targets == graph.OneClass && int(s.Labels[row]) == c, s.Targets == graph.YesOrNo && s.YesOrNo[row*s.Classes+c] == 1:
+					with[c]++
+				case s.Targets == graph.YesOrNo && s.YesOrNo[row*s.Classes+c] == 0:
+					without[c]++
+				}
+			}
+		}
+	}
+	for _, n := range with {
+		if all += n; n > 0 {
+			occur++
+		}
+	}
+	weights := make([]float64, len(with))
+	for c := range weights {
+		if weights[c] = all / (occur * with[c]); shards[0].Targets == graph.YesOrNo {
+			weights[c] = without[c] / with[c]
+		}
+	}
+	return weights
 }
