@@ -1,7 +1,10 @@
 package output
 
 import (
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/node/api"
 )
@@ -26,6 +29,31 @@ func BestScores(b *api.JobBest) Scores {
 		s = Scores{"", metric(b.Metrics.Val, b.Metric), metric(b.Metrics.Test, b.Metric)}
 	}
 	return s
+}
+
+// Metrics returns all metrics of an evaluation, a line for each part of the split that has some;
+// none if there is the accuracy alone.
+func Metrics(m *api.JobMetrics) (lines []string) {
+	if m == nil {
+		return nil
+	}
+	more := false
+	for _, part := range []struct {
+		name string
+		of   map[string]float64
+	}{{"training", m.Train}, {"validation", m.Val}, {"test", m.Test}} {
+		var list []string
+		for _, name := range slices.Sorted(maps.Keys(part.of)) {
+			list, more = append(list, metric(part.of, name)), more || name != "accuracy"
+		}
+		if len(list) > 0 {
+			lines = append(lines, strings.Join(list, ", ")+" on "+part.name)
+		}
+	}
+	if !more {
+		return nil
+	}
+	return lines
 }
 
 // metric returns a metric with its name.

@@ -81,6 +81,7 @@ func printJob(w io.Writer, j api.Job) error {
 	if j.Best != nil {
 		rows = append(rows, []string{"Best", fmt.Sprintf("epoch %d%s%s", j.Best.Epoch, output.BestModel(j), scores(j.Best, ", "))})
 	}
+	rows = append(rows, metricRows(j)...)
 	if len(j.History) > 0 {
 		if distributed(j) {
 			rows = append(rows, sharedRows(j.History)...)
@@ -109,6 +110,19 @@ func printJob(w io.Writer, j api.Job) error {
 		}
 	}
 	return nil
+}
+
+// metricRows lists the metrics of the best epoch, if there are others than the accuracy.
+func metricRows(j api.Job) (rows [][]string) {
+	if j.Best == nil {
+		return nil
+	}
+	label := "Metrics"
+	for _, line := range output.Metrics(j.Best.Metrics) {
+		rows = append(rows, []string{label, line})
+		label = " "
+	}
+	return rows
 }
 
 // scheduleRows describes how the current epoch and those after it are shared.

@@ -87,3 +87,29 @@ func TestSharingHasColumnsOfWhatWasDone(t *testing.T) {
 		}
 	}
 }
+
+// The metrics of a task stand below the best epoch, of each part of the split; an accuracy does
+// not stand there twice.
+func TestMetricsOfTheBestEpoch(t *testing.T) {
+	for name, c := range map[string]struct {
+		best api.JobBest
+		want string
+	}{
+		"numbers": {api.JobBest{Epoch: 2, Metric: "rmse", Metrics: &api.JobMetrics{
+			Train: map[string]float64{"rmse": 0.5, "r2": 0.25}, Val: map[string]float64{"rmse": 1.5, "mae": 1, "r2": -2},
+		}}, "rmse 1.5 on validation\nMetrics  r2 0.25, rmse 0.5 on training\n mae 1, r2 -2, rmse 1.5 on validation\n"},
+		"classes": {api.JobBest{Epoch: 2, ValAccuracy: new(0.5), Metrics: &api.JobMetrics{Val: map[string]float64{"accuracy": 0.5}}}, "50.0 % on validation\n"},
+		"both":    {api.JobBest{Epoch: 2, ValAccuracy: new(0.5), Metrics: &api.JobMetrics{Val: map[string]float64{"accuracy": 0.5, "macro_f1": 0.25}}}, "50.0 % on validation\nMetrics accuracy 0.5, macro_f1 0.25 on validation\n"},
+	} {
+		j := clitest.Done()
+		j.Best = &c.best
+		var out strings.Builder
+		if err := printJob(&out, j); err != nil {
+			t.Fatal(err)
+		}
+		squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+		if got := squeeze(out.String()); !strings.Contains(got, squeeze(c.want)+" Time") {
+			t.Errorf("%s: %s", name, out.String())
+		}
+	}
+}

@@ -95,7 +95,8 @@ type Eval struct {
 	Train   *float64 `json:"train,omitempty"`
 	Val     *float64 `json:"val,omitempty"`
 	Test    *float64 `json:"test,omitempty"`
-	// Metrics are those of a task without an accuracy, in place of Train, Val and Test.
+	// Metrics are those of a task without an accuracy, in place of Train, Val and Test; or,
+	// beside these, the one that ranks epochs, where that is another one than the accuracy.
 	Metrics *Metrics `json:"metrics,omitempty"`
 	// Score ranks epochs, the highest being best. Ties go to the lower Loss, which is
 	// that on validation. Both are meaningless unless validation vertices were scored.

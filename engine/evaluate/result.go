@@ -36,6 +36,25 @@ func (r *Result) share(s *Scores) *float64 {
 	return new(s.Accuracy)
 }
 
+// of returns the score of classes that a metric names.
+func (s *Scores) of(metric string) float64 {
+	switch metric {
+	case task.MacroF1:
+		return s.MacroF1
+	case task.ROCAUC:
+		return s.AUC
+	}
+	return s.Accuracy
+}
+
+// only returns one metric by its name, nil if there are no vertices.
+func (s *Scores) only(metric string) map[string]float64 {
+	if s.Count == 0 {
+		return nil
+	}
+	return map[string]float64{metric: s.of(metric)}
+}
+
 // score returns the score on validation that a metric names: the higher, the better. A metric
 // that the vertices do not define is 0.
 func (r *Result) score(metric string) float64 {
@@ -45,20 +64,20 @@ func (r *Result) score(metric string) float64 {
 		}
 		return r.Metrics.Val[metric]
 	}
-	switch metric {
-	case task.MacroF1:
-		return r.Val.MacroF1
-	case task.ROCAUC:
-		return r.Val.AUC
-	}
-	return r.Val.Accuracy
+	return r.Val.of(metric)
 }
 
 // Record returns what an epoch's record has of the result. The metric ranks epochs.
 func (r *Result) Record(metric string) *epoch.Eval {
 	metrics := r.Metrics
-	if metrics != nil {
+	switch {
+	case metrics != nil:
 		metrics = &epoch.Metrics{By: metric, Train: metrics.Train, Val: metrics.Val, Test: metrics.Test}
+	case metric != task.Accuracy:
+		metrics = &epoch.Metrics{By: metric, Train: r.Train.only(metric), Val: r.Val.only(metric), Test: r.Test.only(metric)}
+		if task.MetricNamed(metric).Ranked {
+			metrics.Train = nil // outputs of training vertices are not ranked
+		}
 	}
 	e := &epoch.Eval{
 		Seconds: r.Seconds, Train: r.share(&r.Train), Val: r.share(&r.Val), Test: r.share(&r.Test),

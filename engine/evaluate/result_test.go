@@ -16,5 +16,17 @@ func TestRecordOfAResult(t *testing.T) {
 		if e.Score != want || e.Seconds != 3 || e.Loss != 2 || e.Train != nil || *e.Val != 0.5 || *e.Test != 0 || e.Bytes.Shard != 36 || e.Bytes.Total() != 36 {
 			t.Errorf("%s: %+v", metric, e)
 		}
+		if metric == task.Accuracy {
+			if e.Metrics != nil {
+				t.Errorf("%+v beside the accuracy", e.Metrics)
+			}
+		} else if m := e.Metrics; m == nil || m.By != metric || len(m.Train) != 0 || len(m.Val) != 1 || m.Val[metric] != want || len(m.Test) != 1 {
+			t.Errorf("%s: %+v", metric, m)
+		}
+	}
+	// Outputs of training vertices are not ranked.
+	r.Train = Scores{Count: 2, MacroF1: 0.125}
+	if plain, ranked := r.Record(task.MacroF1).Metrics, r.Record(task.ROCAUC).Metrics; plain.Train[task.MacroF1] != 0.125 || ranked.Train != nil {
+		t.Errorf("training vertices have %v and %v", plain.Train, ranked.Train)
 	}
 }

@@ -1,6 +1,9 @@
 package tensorboard
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 )
@@ -22,6 +25,16 @@ func valuesOf(e *epoch.Record, r *recipe.Recipe) []value {
 		}{{"accuracy/train", v.Train}, {"accuracy/val", v.Val}, {"accuracy/test", v.Test}} {
 			if part.share != nil {
 				add(part.tag, *part.share)
+			}
+		}
+		if m := v.Metrics; m != nil {
+			for _, part := range []struct {
+				name string
+				of   map[string]float64
+			}{{"train", m.Train}, {"val", m.Val}, {"test", m.Test}} {
+				for _, name := range slices.Sorted(maps.Keys(part.of)) {
+					add(name+"/"+part.name, part.of[name])
+				}
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -65,6 +66,7 @@ func TestPage(t *testing.T) {
 	b.picture("page.png", 0)
 	narrow(t, b)
 	jobsOf(t, b, sweep, grappa, pipe)
+	metricsOf(t, b, alpha)
 	if err := b.eval(`location.hash = "`+job+`"`, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +103,42 @@ func TestPage(t *testing.T) {
 	follows(t, b, beta, job, shown)
 	for _, c := range b.complaints() {
 		t.Errorf("the page complains: %s", c)
+	}
+}
+
+// metricsOf looks at a job that learns numbers, whose metrics are drawn in place of accuracies.
+func metricsOf(t *testing.T, b *browser, at *process) {
+	t.Helper()
+	var edges, nodes strings.Builder
+	nodes.WriteString("id,split,x,speed,weight\n")
+	for v := range 300 {
+		fmt.Fprintf(&edges, "%d,%d\n%d,%d\n", v, (v+1)%300, v, (v+17)%300)
+		fmt.Fprintf(&nodes, "%d,%s,%g,%g,%g\n", v, []string{"train", "val", "test"}[v%3], float64(v%7)/3, float64(v%7)/2+0.25, float64(v%5))
+	}
+	folder := t.TempDir()
+	for name, text := range map[string]string{"edges.csv": edges.String(), "nodes.csv": nodes.String()} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at.do(t, nil, "dataset", "import", "numbers", folder, "--label-columns", "speed,weight", "--shards", "3")
+	var started struct{ ID string }
+	at.do(t, &started, "train", "start", "--dataset", "numbers", "--epochs", "3", "--strategy", "leap")
+	if err := b.eval(`location.hash = "`+started.ID+`"`, nil); err != nil {
+		t.Fatal(err)
+	}
+	shown := fmt.Sprintf(`document.querySelector("article[data-job=%s]")`, started.ID)
+	b.await("a job of numbers is shown", shown+`?.dataset.epoch >= 3`, time.Minute)
+	for _, name := range []string{"rmse", "mae", "r2"} {
+		if !value[bool](b, `document.querySelectorAll("#chart-`+name+` polyline").length === 3`) {
+			t.Errorf("there is no chart of %s", name)
+		}
+	}
+	if value[bool](b, `!!document.querySelector("#chart-accuracy")`) {
+		t.Error("there is a chart of accuracies")
+	}
+	if text := value[string](b, shown+`.querySelector(".facts").innerText`); !strings.Contains(text, "RMSE") {
+		t.Errorf("the best epoch has no RMSE: %s", text)
 	}
 }
 

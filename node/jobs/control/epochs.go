@@ -1,6 +1,8 @@
 package control
 
 import (
+	"maps"
+
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/task"
@@ -23,21 +25,27 @@ func epochOf(e plan.Epoch) api.JobEpoch {
 }
 
 // metricsOf returns the metrics of an evaluation, and which of them ranks epochs where there is no
-// accuracy. Of classes the record has the accuracy.
+// accuracy. Of classes the record has the accuracy by itself.
 func metricsOf(e *epoch.Eval) (all *api.JobMetrics, by string) {
-	if m := e.Metrics; m != nil {
+	m := e.Metrics
+	if e.Train == nil && e.Val == nil && e.Test == nil {
+		if m == nil {
+			return nil, ""
+		}
 		return &api.JobMetrics{Train: m.Train, Val: m.Val, Test: m.Test}, m.By
 	}
-	if e.Train == nil && e.Val == nil && e.Test == nil {
-		return nil, ""
+	if m == nil {
+		m = &epoch.Metrics{}
 	}
-	one := func(accuracy *float64) map[string]float64 {
+	with := func(accuracy *float64, others map[string]float64) map[string]float64 {
 		if accuracy == nil {
 			return nil
 		}
-		return map[string]float64{task.Accuracy: *accuracy}
+		one := map[string]float64{task.Accuracy: *accuracy}
+		maps.Copy(one, others)
+		return one
 	}
-	return &api.JobMetrics{Train: one(e.Train), Val: one(e.Val), Test: one(e.Test)}, ""
+	return &api.JobMetrics{Train: with(e.Train, m.Train), Val: with(e.Val, m.Val), Test: with(e.Test, m.Test)}, ""
 }
 
 // togetherOf returns an epoch of one model of a sweep with the time, rows and bytes of

@@ -23,6 +23,28 @@ func fill(v reflect.Value, x int) {
 	}
 }
 
+// The accuracy stands among the metrics, and beside another one that ranks epochs.
+func TestMetricsOfARecord(t *testing.T) {
+	val, others := 0.5, &epoch.Metrics{By: "macro_f1", Val: map[string]float64{"macro_f1": 0.25}}
+	for _, c := range []struct {
+		of   epoch.Eval
+		want *api.JobMetrics
+		by   string
+	}{
+		{epoch.Eval{}, nil, ""},
+		{epoch.Eval{Val: &val}, &api.JobMetrics{Val: map[string]float64{"accuracy": 0.5}}, ""},
+		{epoch.Eval{Val: &val, Metrics: others}, &api.JobMetrics{Val: map[string]float64{"accuracy": 0.5, "macro_f1": 0.25}}, ""},
+		{epoch.Eval{Metrics: others}, &api.JobMetrics{Val: others.Val}, "macro_f1"},
+	} {
+		if got, by := metricsOf(&c.of); !reflect.DeepEqual(got, c.want) || by != c.by {
+			t.Errorf("%+v by %q, want %+v by %q", got, by, c.want, c.by)
+		}
+	}
+	if len(others.Val) != 1 {
+		t.Error("the record has changed")
+	}
+}
+
 // Whatever an epoch takes is added up over the models that trained in it, by each count
 // there is; what was learnt is one model's.
 func TestWhatAnEpochTookOfAllModels(t *testing.T) {

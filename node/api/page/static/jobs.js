@@ -3,6 +3,7 @@
 import { curves, meter, pipeline, stacks } from "./charts.js";
 import { h } from "./dom.js";
 import { bytes, count, figure, list, plural, seconds, sentence, share } from "./format.js";
+import { better, main, metricNames, of, scored } from "./metrics.js";
 import { fact } from "./mesh.js";
 
 const kinds = ["feature", "topology", "model", "gradient", "activation", "shard", "control"];
@@ -26,7 +27,7 @@ function table(state) {
       h("td", null, h("span", { class: `badge ${j.state}` }, j.state)),
       h("td", null, j.dataset), h("td", null, j.models > 1 ? `${j.models} models (${j.model})` : j.model), h("td", null, j.strategy),
       h("td", { class: "number" }, `${j.epoch}/${j.epochs_total}`),
-      h("td", { class: "number" }, share(j.best?.val_acc)), h("td", { class: "number" }, share(j.best?.test_acc)), h("td", null, list(j.nodes)))))));
+      h("td", { class: "number" }, scored(j.best, "val")), h("td", { class: "number" }, scored(j.best, "test")), h("td", null, list(j.nodes)))))));
 }
 
 function detail(state, j) {
@@ -40,7 +41,7 @@ function detail(state, j) {
       fact("Dataset", j.dataset), fact("Model", j.models.length > 0 ? `${j.models.length} models` : j.model),
       fact("Strategy", strategy), why && fact("Why", why),
       fact("Nodes", nodes(j)), fact("Epoch", position(state, j)),
-      fact("Best", j.best ? `epoch ${j.best.epoch}: ${share(j.best.val_acc)} val, ${share(j.best.test_acc)} test` : "–"),
+      fact("Best", j.best ? `epoch ${j.best.epoch}: ${scored(j.best, "val")} val, ${scored(j.best, "test")} test` : "–"),
       j.history.length > 0 && fact("Last epoch", `${seconds(j.history.at(-1).seconds)}, ${bytes(sent(j.history.at(-1)))} sent`),
       j.memory && fact("Memory", memory(state, j))),
     h("div", { class: "charts" }, charts(j)),
@@ -72,11 +73,8 @@ function charts(j) {
   const last = epochs.at(-1);
   return [
     curves({ name: "loss", title: "Loss", format: figure, series: [{ name: "training", colour: "c0", points: over((e) => e.loss) }] }),
-    curves({ name: "accuracy", title: "Accuracy", format: share, series: [
-      { name: "train", colour: "c0", points: over((e) => e.train_acc) },
-      { name: "val", colour: "c1", points: over((e) => e.val_acc) },
-      { name: "test", colour: "c2", points: over((e) => e.test_acc) },
-    ] }),
+    ...metricNames(epochs).map(({ name, title, format }) => curves({ name, title, format, series: ["train", "val", "test"].map((part, i) =>
+      ({ name: part, colour: `c${i}`, points: over((e) => of(e, part, name)) })) })),
     stacks({ name: "phases", title: "Seconds of an epoch by phase", format: seconds, epochs,
       parts: [...phases.map((name, i) => ({ name, colour: `c${i}`, of: (e) => e.phases[name] })), { name: "evaluate", colour: "c7", of: (e) => e.eval?.seconds }] }),
     stacks({ name: "bytes", title: "Bytes sent in an epoch by kind", format: bytes, epochs,
@@ -102,18 +100,19 @@ function figures(epochs) {
 // models compares those of a sweep, the best first.
 function models(j) {
   if (j.models.length === 0) return null;
-  const ranked = j.models.map((m, i) => ({ ...m, index: i })).sort((a, b) => (b.best?.val_acc ?? -1) - (a.best?.val_acc ?? -1));
+  const ranked = j.models.map((m, i) => ({ ...m, index: i })).sort((a, b) => better(a.best, b.best));
+  const ranking = main(ranked.map((m) => m.best));
   const words = (m) => Object.entries(m.params).map(([k, v]) => `${k}=${v}`).join(" ");
   return h("div", { key: "models", class: "models" },
     h("div", { class: "charts" }, curves({
-      name: "models", title: ranked.length > mostModels ? `Validation of the ${mostModels} best models` : "Validation of each model", format: share,
-      series: ranked.slice(0, mostModels).map((m, i) => ({ name: words(m), colour: `c${i}`, points: m.history.map((e) => [e.epoch, e.val_acc]) })),
+      name: "models", title: ranked.length > mostModels ? `Validation of the ${mostModels} best models` : "Validation of each model", format: ranking.format,
+      series: ranked.slice(0, mostModels).map((m, i) => ({ name: words(m), colour: `c${i}`, points: m.history.map((e) => [e.epoch, of(e, "val", ranking.name)]) })),
     })),
     h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Models of the sweep" }, h("table", null,
       h("thead", null, h("tr", null, ["Model", "Parameters", "Best epoch", "Val", "Test", "Loss"].map((t) => h("th", { scope: "col" }, t)))),
       h("tbody", null, ranked.map((m) => h("tr", { key: m.index, "data-model": m.index },
         h("th", { scope: "row" }, m.index), h("td", null, words(m), m.diverged ? ` (${m.diverged})` : ""), h("td", { class: "number" }, m.best?.epoch ?? "–"),
-        h("td", { class: "number" }, share(m.best?.val_acc)), h("td", { class: "number" }, share(m.best?.test_acc)), h("td", { class: "number" }, figure(m.history.at(-1)?.loss))))))));
+        h("td", { class: "number" }, scored(m.best, "val")), h("td", { class: "number" }, scored(m.best, "test")), h("td", { class: "number" }, figure(m.history.at(-1)?.loss))))))));
 }
 
 function epochs(j) {
@@ -122,6 +121,6 @@ function epochs(j) {
   return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `The last ${plural(rows.length, "epoch")}` }, h("table", null,
     h("thead", null, h("tr", null, head.map((t) => h("th", { scope: "col" }, t)))),
     h("tbody", null, rows.map((e) => h("tr", { key: e.epoch }, h("th", { scope: "row" }, e.epoch),
-      [figure(e.loss), share(e.train_acc), share(e.val_acc), share(e.test_acc), seconds(e.seconds), ...phases.map((p) => seconds(e.phases[p])),
+      [figure(e.loss), scored(e, "train"), scored(e, "val"), scored(e, "test"), seconds(e.seconds), ...phases.map((p) => seconds(e.phases[p])),
         bytes(sent(e)), count(e.rows.local), count(e.rows.remote)].map((v) => h("td", { class: "number" }, v)))))));
 }
