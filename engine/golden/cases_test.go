@@ -55,6 +55,10 @@ var variants = []variant{
 	{name: "grappa,sweep", strategy: "grappa", models: some, sweep: []float64{0.01, 0.03}, set: []string{"grappa.period=1"}},
 
 	{name: "leap,weights", strategy: "leap", models: some, set: []string{"train.class_weights=1,2,0.5,3"}},
+	{name: "leap,balanced", strategy: "leap", models: some, set: []string{"train.class_weights=balanced"}},
+	{name: "leap,labels,balanced", strategy: "leap", task: "multilabel", models: some, set: []string{"train.class_weights=balanced", "leap.mode=migrate"}},
+	{name: "leap,delta", strategy: "leap", task: "regression", models: some, set: []string{"train.loss=huber", "train.huber_delta=0.25"}},
+	{name: "graph,balanced", strategy: "graph", full: true, models: some, set: []string{"train.class_weights=balanced", "pipe.ways=3"}},
 	{name: "single,labels", strategy: "single", task: "multilabel", exact: true, models: some},
 	{name: "centric,labels", strategy: "centric", task: "multilabel", exact: true, models: some},
 	{name: "leap,labels", strategy: "leap", task: "multilabel", exact: true, models: some, set: []string{"leap.mode=migrate"}},
