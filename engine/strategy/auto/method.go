@@ -65,7 +65,8 @@ func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error)
 		if err := choice.Choose(ctx); err != nil {
 			return schedule.Entry{}, err
 		}
-		if e, worth := c.retry(epoch, "to see what is fastest here. By formula that is "+choice.Why()); worth {
+		if e, worth := c.retry(epoch, "to see what is fastest: by formula it is "+choice.Chosen().Name); worth {
+			t.Log.Info("the nodes try strategies", "formula", choice.Why())
 			return e, nil
 		}
 		return c.entry(choice.Chosen(), choice.Why()), nil
