@@ -174,7 +174,7 @@ func (c *Chooser) Begin(ctx context.Context, epoch, step int) error {
 	t, on := c.run, c.on
 	t.Sharing.Turns = nil
 	if !c.Trying(epoch) {
-		return nil
+		return c.settle(ctx, epoch)
 	}
 	if !on.ready {
 		if err := c.strike(ctx, epoch, step); err != nil {
@@ -203,6 +203,19 @@ func (c *Chooser) Begin(ctx context.Context, epoch, step int) error {
 	t.Sharing.Turns = func(step int) train.Deal {
 		at, _ := on.turn(before + step)
 		return turns[at]
+	}
+	return nil
+}
+
+// settle goes back to the chosen strategy if the run was interrupted in the last turn of a trial,
+// and has not decided anything.
+func (c *Chooser) settle(ctx context.Context, epoch int) error {
+	if c.run.Sharing.Strategy == c.choice.Chosen().Name {
+		return nil
+	}
+	c.Back()
+	if c.run.Batches.Same {
+		return c.run.Batches.Fill(ctx, epoch)
 	}
 	return nil
 }
@@ -307,15 +320,13 @@ func (c *Chooser) decide(ctx context.Context, e *trained.Epoch) error {
 // change has an entry followed once the nodes have agreed on it.
 func (c *Chooser) change(ctx context.Context, after *trained.Epoch, e schedule.Entry) error {
 	t := c.run
-	t.Log.Info("the nodes change how they share the job", "strategy", e.Strategy, "why", e.Why)
 	if t.Options.Schedule != nil {
-		c.Back()
-		t.Change(after, e)
-		if c.on != nil && t.Batches.Same {
-			return t.Batches.Fill(ctx, after.Epoch+1)
+		if t.Change(after, e) {
+			t.Log.Info("the nodes change how they share the job", "strategy", e.Strategy, "why", e.Why)
 		}
-		return nil
+		return nil // until then the epochs have the chosen strategy, see Begin
 	}
+	t.Log.Info("the nodes change how they share the job", "strategy", e.Strategy, "why", e.Why)
 	e.From = after.Epoch + 1
 	return c.Follow(ctx, &e)
 }

@@ -123,6 +123,37 @@ func TestNodesChooseHowTheyShare(t *testing.T) {
 	}
 }
 
+// Where all epochs have the same batch, it is dealt anew for each turn.
+func TestTurnsOfOneBatch(t *testing.T) {
+	shards := traintest.Communities(t, 600)
+	r := automatic()
+	r.Batch, r.Fanouts, r.Epochs, r.EvalEvery = 0, nil, 66, 66
+	_, one := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
+	synctest.Test(t, func(t *testing.T) {
+		m := traintest.NewMesh(3, lopsided(len(shards), 3))
+		m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
+			if q.Service == peer.Offers && q.Limit != 1<<20 {
+				time.Sleep(time.Millisecond)
+			}
+			return nil
+		}
+		_, reports := m.MustRun(t, r, shards, train.Options{Threads: 1})
+		if err := alike(reports, one); err != nil {
+			t.Error(err)
+		}
+		by := strategiesOf(reports[0])
+		first, second := by[0], by[8]
+		want := slices.Concat(slices.Repeat([]string{first}, 8), slices.Repeat([]string{second}, 8), slices.Repeat([]string{first}, 50))
+		if first == second || !slices.Equal(by, want) { // both take as long
+			t.Errorf("the nodes train by %v", by)
+		}
+		rows := func(i int) uint64 { return reports[0][i].Rows.Remote } // that came to fill it
+		if rows(0) == 0 || rows(1) > 0 || rows(8) == 0 || rows(8) == rows(0) || rows(9) > 0 || rows(16) != rows(0) || rows(17) > 0 {
+			t.Errorf("%d rows come at first, then %d and at last %d", rows(0), rows(8), rows(16))
+		}
+	})
+}
+
 // Where weights must be the same bits, however nodes share the job, they are those of one node, and
 // the formula decides whatever steps take.
 func TestNothingIsTriedWhereBitsCount(t *testing.T) {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/batched"
 	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/auto"
 	"github.com/hopmesh/hopmesh/engine/train"
@@ -131,7 +133,21 @@ func TestAChoiceIsInTheSchedule(t *testing.T) {
 // same bits.
 func TestATrialGoesOn(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
-	r := automatic()
+	for batch, c := range map[int]struct {
+		steps, epoch uint32
+		at           []uint32
+	}{
+		95:  {10, 1, []uint32{3, 9}}, // turns of eight steps
+		120: {8, 2, []uint32{3}},     // each is an epoch
+	} {
+		r := automatic()
+		r.Batch = batch
+		goesOn(t, shards, r, c.steps, c.epoch, c.at)
+	}
+}
+
+// goesOn has a run end at some steps of an epoch and go on, and compares it with one that does not.
+func goesOn(t *testing.T, shards []*graph.Shard, r recipe.Recipe, steps, epoch uint32, at []uint32) {
 	owners := lopsided(len(shards), 3)
 	b := new(traintest.Board)
 	var want []trained.Epoch
@@ -141,7 +157,10 @@ func TestATrialGoesOn(t *testing.T) {
 		_, reports := m.MustRun(t, r, shards, train.Options{Threads: 1, Schedule: b})
 		want = reports[0]
 	})
-	for _, step := range []uint32{3, 9} { // of turns of eight steps
+	if want[0].Steps != int(steps) || len(b.Entries) < 2 || b.Entries[1].From <= int(epoch)+1 || b.Entries[1].Strategy != "leap" {
+		t.Fatalf("an epoch has %d steps, and the schedule has %+v", want[0].Steps, b.Entries)
+	}
+	for _, step := range at {
 		folders := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 		dir := func(node int) string { return folders[node] }
 		again := &traintest.Board{Entries: slices.Clone(b.Entries)}
@@ -149,7 +168,7 @@ func TestATrialGoesOn(t *testing.T) {
 		lost := errors.New("a node is lost")
 		m := traintest.NewMesh(3, owners)
 		m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
-			if q.Service == peer.Offers && q.Epoch == 1 && q.Step == step {
+			if q.Service == peer.Offers && q.Epoch == epoch && q.Step == step {
 				cancel(lost)
 			}
 			return nil
@@ -164,7 +183,7 @@ func TestATrialGoesOn(t *testing.T) {
 		}
 		last := len(want) - 1
 		if got := reports[0]; len(again.Proposed()) > 0 || got[len(got)-1].Hash != want[last].Hash || got[len(got)-1].Strategy != want[last].Strategy {
-			t.Errorf("stopped at step %d: the nodes train by %v, propose entries from %v on and come to %s, not %s", step, strategiesOf(got), again.Proposed(), got[len(got)-1].Hash, want[last].Hash)
+			t.Errorf("stopped at step %d of epoch %d: the nodes train by %v, propose entries from %v on and come to %s, not %s", step, epoch, strategiesOf(got), again.Proposed(), got[len(got)-1].Hash, want[last].Hash)
 		}
 	}
 }
