@@ -67,8 +67,8 @@ func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
 			}
 		}
 	}
-	if web.Is(path) && (format == "planetoid" || format == "ogb") {
-		return nil, fmt.Errorf("a source of the format %s is a folder of files on this machine: copy %s here, and give the path of the copy", format, web.Show(path))
+	if web.Is(path) && format == "ogb" {
+		return nil, fmt.Errorf("a source of the format ogb is a folder of files on this machine: copy %s here, and give the path of the copy", web.Show(path))
 	}
 	if err := learns(format, o); err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func detect(ctx context.Context, path string) (string, error) {
 			return "", npz.Pickled(files.Base(path))
 		case strings.HasSuffix(name, ".npz"):
 			return "npz", nil
-		case planetoid.IsFile(files.Base(path)):
+		case planetoid.IsFile(files.Base(path)), web.Is(path) && planetoid.IsName(files.Base(path)):
 			return "planetoid", nil
 		case endsIn(name, tabular.CSVFiles):
 			return "csv", nil

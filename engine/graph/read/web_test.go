@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -93,9 +94,45 @@ func TestFormatsOverHTTP(t *testing.T) {
 	}
 }
 
-// TestAFolderInAStore reads tables of edges and nodes from a bucket.
-func TestAFolderInAStore(t *testing.T) {
-	objects := map[string]string{"g/edges.csv": "src,dst\na,b\nb,c\n", "g/nodes.csv": "id,label,age\na,x,1\nb,y,2\nc,x,3\n", "g/README.md": "about"}
+// Planetoid's files are found behind http by one of their names or how all begin, and in a store
+// by their folder, too.
+func TestPlanetoidOfServers(t *testing.T) {
+	const dir = "testdata/planetoid/python3"
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := map[string]string{"p/README.md": "about"}
+	for _, e := range all {
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects["p/"+e.Name()] = string(b)
+	}
+	store(t, objects)
+	host := serve(t, dir)
+	here := readtest.MustHold(t, Open, dir, source.Options{})
+	for address, rest := range map[string]bool{
+		host + "/NAME.x?token=1": false, host + "/NAME": false, "s3://data/p/NAME.graph": false, "s3://data/p": true, "s3://data/p/": true,
+	} {
+		there := readtest.MustHold(t, Open, strings.Replace(address, "NAME", "ind.python3", 1), source.Options{})
+		if !slices.Equal(here.Edges, there.Edges) || !slices.Equal(here.Labels, there.Labels) || !reflect.DeepEqual(here.Meta, there.Meta) {
+			t.Errorf("%s is another graph: %+v and not %+v", address, there.Meta, here.Meta)
+		}
+		if named := slices.Contains(there.Notes, "Not read of p: README.md."); named != rest {
+			t.Errorf("%s: %q", address, there.Notes)
+		}
+	}
+	readtest.Refused(t, Open, host+"/ind.none.x", source.Options{}, "there is no file at "+host+"/ind.none.test.index (404): check the address")
+	readtest.Refused(t, Open, host+"/p/?token=1", source.Options{Format: "planetoid"}, host+"/p/ is none of Planetoid's files, and files behind http can't be listed: give the address of one called ind.NAME.x")
+	objects["p/ind.other.x"] = "x"
+	readtest.Refused(t, Open, "s3://data/p", source.Options{}, "s3://data/p holds the graphs")
+}
+
+// store serves objects as the bucket data of a store.
+func store(t *testing.T, objects map[string]string) {
+	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 "):
@@ -116,10 +153,16 @@ func TestAFolderInAStore(t *testing.T) {
 			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(objects[strings.TrimPrefix(r.URL.Path, "/data/")]))
 		}
 	}))
-	defer s.Close()
+	t.Cleanup(s.Close)
 	for name, value := range map[string]string{"HOME": t.TempDir(), "AWS_ENDPOINT_URL_S3": s.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"} {
 		t.Setenv(name, value)
 	}
+}
+
+// TestAFolderInAStore reads tables of edges and nodes from a bucket.
+func TestAFolderInAStore(t *testing.T) {
+	objects := map[string]string{"g/edges.csv": "src,dst\na,b\nb,c\n", "g/nodes.csv": "id,label,age\na,x,1\nb,y,2\nc,x,3\n", "g/README.md": "about"}
+	store(t, objects)
 	for _, address := range []string{"s3://data/g", "s3://data/g/"} {
 		h := readtest.MustHold(t, Open, address, source.Options{})
 		if got := fmt.Sprint(h.Edges, h.Labels, h.Meta.ClassNames, h.Meta.Features); got != "[[0 1] [1 2]] [0 1 0] [x y] 1" {

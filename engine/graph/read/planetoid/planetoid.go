@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,7 +17,9 @@ import (
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/files"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
+	"github.com/hopmesh/hopmesh/engine/graph/read/web"
 )
 
 // planetoidFiles are the endings of Planetoid's files. x and y are the features and
@@ -51,72 +54,112 @@ func IsPrefix(path string) bool {
 // IsFile reports whether a file is called as Planetoid's are.
 func IsFile(file string) bool { return planetoidName(file) != "" }
 
+// IsName reports whether the names of a graph's files may begin like this.
+func IsName(file string) bool { return strings.HasPrefix(file, "ind.") && len(file) > len("ind.") }
+
 // Open reads a graph. The path is their folder, one of them, or how all their
-// names begin.
+// names begin. Behind http it is one of the latter two, as nothing can be listed there.
 func Open(ctx context.Context, path string, o source.Options) (graph.Source, error) {
-	prefix, err := planetoidPrefix(path)
-	if err != nil {
+	p := &planetoid{memory: &source.Memory{Limit: o.Memory}}
+	if err := p.find(ctx, path); err != nil {
 		return nil, err
 	}
-	p := &planetoid{prefix: prefix, memory: &source.Memory{Limit: o.Memory}}
 	p.Info.Format = "planetoid"
 	for _, part := range []func(context.Context) error{p.readTest, p.readFeatures, p.readLabels, p.readGraph} {
 		if err := part(ctx); err != nil {
 			if errors.Is(err, source.ErrMemory) {
-				return nil, fmt.Errorf("%s: %w: raise {dataset.memory}", filepath.Base(prefix), err)
+				return nil, fmt.Errorf("%s: %w: raise {dataset.memory}", p.prefix, err)
 			}
 			return nil, err
 		}
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		if note := source.NotRead(path, IsFile); note != "" {
-			p.Remarks = append(p.Remarks, note)
-		}
+	if p.rest != "" {
+		p.Remarks = append(p.Remarks, p.rest)
 	}
 	return &p.Assembled, nil
 }
 
-func planetoidPrefix(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil { // then it is how the names begin
-		return path, nil //nolint:nilerr // the files' own errors say more
+// find finds out how the names of the files begin, and where they are.
+func (p *planetoid) find(ctx context.Context, path string) error {
+	what, err := files.Look(ctx, path)
+	base := files.Base(path)
+	switch {
+	case err != nil && web.Is(path):
+		return fmt.Errorf("look at %s: %w", files.Show(path), err)
+	case what == files.Folder:
+		return p.findIn(ctx, path)
+	case planetoidName(base) != "":
+		base = "ind." + planetoidName(base)
+	case web.Is(path) && !IsName(base):
+		return fmt.Errorf("%s is none of Planetoid's files, and files behind http can't be listed: give the address of one called ind.NAME.x", web.Show(path))
+	case err == nil && !web.Is(path):
+		return fmt.Errorf("%s is none of Planetoid's files: give one called ind.NAME.x, or their folder", base)
+	} // else it is how the names begin: the files' own errors say more
+	p.prefix = base
+	p.path = func(name string) string { return filepath.Join(filepath.Dir(path), name) }
+	if web.Is(path) {
+		p.path = func(name string) string { return web.Beside(path, name) }
 	}
-	if !info.IsDir() {
-		if name := planetoidName(filepath.Base(path)); name != "" {
-			return filepath.Join(filepath.Dir(path), "ind."+name), nil
-		}
-		return "", fmt.Errorf("%s is none of Planetoid's files: give one called ind.NAME.x, or their folder", filepath.Base(path))
-	}
-	entries, err := os.ReadDir(path)
+	return nil
+}
+
+// findIn finds the one graph of a folder.
+func (p *planetoid) findIn(ctx context.Context, folder string) error {
+	all, err := files.List(ctx, folder)
 	if err != nil {
-		return "", fmt.Errorf("list the folder: %w", err)
+		return fmt.Errorf("list the folder: %w", err)
 	}
 	var names []string
-	for _, e := range entries {
-		if name := planetoidName(e.Name()); name != "" && !slices.Contains(names, name) {
+	for _, file := range all {
+		if name := planetoidName(file); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
+	shown := files.Show(folder)
 	switch len(names) {
 	case 0:
-		return "", fmt.Errorf("%s holds none of Planetoid's files, ind.NAME.x, ind.NAME.graph and their like: check the path", path)
+		return fmt.Errorf("%s holds none of Planetoid's files, ind.NAME.x, ind.NAME.graph and their like: check the path", shown)
 	case 1:
-		return filepath.Join(path, "ind."+names[0]), nil
+		p.prefix = "ind." + names[0]
+		p.path = func(name string) string { return files.Join(folder, name) }
+		p.rest = source.NotReadOf(files.Base(folder), all, IsFile)
+		return nil
 	}
-	return "", fmt.Errorf("%s holds the graphs %s: give the path of one, such as %s", path, source.Listed(names), filepath.Join(path, "ind."+names[0]))
+	one := files.Join(folder, "ind."+names[0])
+	if web.Is(folder) {
+		one += ".x" // how names begin can't be looked for there
+	}
+	return fmt.Errorf("%s holds the graphs %s: give the path of one, such as %s", shown, source.Listed(names), one)
+}
+
+// open opens one of the files.
+func (p *planetoid) open(ctx context.Context, ending string) (files.File, error) {
+	path := p.path(p.prefix + ending)
+	if !web.Is(path) {
+		if err := source.Regular(path); err != nil {
+			return nil, err
+		}
+	}
+	f, err := files.Open(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("open a file of the graph: %w", err)
+	}
+	return f, nil
 }
 
 // planetoid is a graph that is being assembled. The first vertices are the rows of
 // allx. The rows of tx follow, in the order of test.index.
 type planetoid struct {
 	source.Assembled
-	prefix string
+	prefix string                   // ind.NAME
+	path   func(name string) string // of a file
+	rest   string                   // a remark on what else is in the folder, or ""
 	memory *source.Memory
 	test   []uint32
 	before uint32 // rows of allx
 }
 
-func (p *planetoid) name(ending string) string { return filepath.Base(p.prefix) + ending }
+func (p *planetoid) name(ending string) string { return p.prefix + ending }
 
 func (p *planetoid) wrong(ending, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", p.name(ending), fmt.Errorf(format, args...))
@@ -128,41 +171,34 @@ func (p *planetoid) load(ctx context.Context, ending string, times uint64) (v an
 	if ctx.Err() != nil {
 		return nil, 0, context.Cause(ctx)
 	}
-	if err := source.Regular(p.prefix + ending); err != nil {
-		return nil, 0, err
-	}
-	f, err := os.Open(p.prefix + ending)
+	f, err := p.open(ctx, ending)
 	if err != nil {
-		return nil, 0, fmt.Errorf("open a file of the graph: %w", err)
+		return nil, 0, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, fmt.Errorf("open a file of the graph: %w", err)
-	}
-	if err := p.memory.Grow(0, times*uint64(info.Size())); err != nil {
+	size = f.Size()
+	if err := p.memory.Grow(0, times*uint64(size)); err != nil {
 		return nil, 0, err
 	}
-	v, err = unpickle(f, info.Size())
+	v, err = unpickle(io.NewSectionReader(f, 0, size), size)
 	switch {
 	case errors.Is(err, errPickle), errors.Is(err, errPickleEarly):
 		return nil, 0, p.wrong(ending, "%w: copy the file again", err)
 	case err != nil:
 		return nil, 0, p.wrong(ending, "%w", err)
 	}
-	return v, info.Size(), nil
+	return v, size, nil
 }
 
 // readTest reads the ids of the test vertices, one a line.
 func (p *planetoid) readTest(ctx context.Context) error {
 	const ending = ".test.index"
-	if err := source.Regular(p.prefix + ending); err != nil {
-		return err
-	}
-	l, err := source.OpenLines(ctx, p.prefix+ending, source.MaxLine, nil)
+	f, err := p.open(ctx, ending)
 	if err != nil {
 		return err
 	}
+	defer f.Close()
+	l := source.NewLines(ctx, p.name(ending), io.NewSectionReader(f, 0, f.Size()), source.MaxLine, nil)
 	defer l.Close()
 	seen := map[uint32]bool{}
 	return source.EachLine(ctx, l, func(line uint64, text []byte) error {

@@ -58,16 +58,25 @@ func NotRead(folder string, read func(name string) bool) string {
 	if err != nil {
 		return "" // it was read before
 	}
-	var rest []string
+	names := make([]string, 0, len(entries))
 	for _, e := range entries {
-		if name := e.Name(); !read(name) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "_") {
+		names = append(names, e.Name())
+	}
+	return NotReadOf(filepath.Base(folder), names, read)
+}
+
+// NotReadOf is NotRead for a folder that holds these.
+func NotReadOf(folder string, names []string, read func(name string) bool) string {
+	var rest []string
+	for _, name := range names {
+		if !read(name) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "_") {
 			rest = append(rest, name)
 		}
 	}
 	if len(rest) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Not read of %s: %s.", filepath.Base(folder), Listed(rest))
+	return fmt.Sprintf("Not read of %s: %s.", folder, Listed(rest))
 }
 
 // Assembled is a source made of parts, each of which knows how to read itself.

@@ -52,6 +52,17 @@ func Join(folder, name string) string {
 	return strings.TrimSuffix(folder, "/") + "/" + url.PathEscape(name)
 }
 
+// Beside returns the address of a file in the folder of another, with what stands behind the
+// question mark.
+func Beside(address, name string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address // whoever opens it says what is wrong
+	}
+	u.Path, u.RawPath = path.Join(path.Dir("/"+u.Path), name), ""
+	return u.String()
+}
+
 type noteKey struct{}
 
 // WithNote returns a context in which Open calls note with what the user should know.
