@@ -35,8 +35,15 @@ class Trust:
     def __init__(self, token: str, ca: str | os.PathLike[str] | None = None) -> None:
         """``ca`` is a file of CA certificates. Without one, the token says whose they are."""
         self.token, self._pinned = _read(token)
-        self._context = None if ca is None else _context(_certificates(ca), str(ca))
+        self._context: ssl.SSLContext | None = None
         self._given = ca is not None
+        if ca is not None:
+            try:
+                self._context = _context(_certificates(ca))
+            except ValueError:
+                raise Error(
+                    f"{ca} holds no CA certificate: give identity/ca.pem of a node's data directory"
+                ) from None
 
     def learn(self, sock: socket.socket) -> bool:
         """Finds the pinned CA on a connection that is of no use any more.
@@ -49,9 +56,13 @@ class Trust:
         asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE
         with asking.wrap_socket(sock, suppress_ragged_eofs=False) as met:
             for certificate in _chain(met)[1:]:
-                if hashlib.sha256(_key(certificate)).digest() == self._pinned:
-                    self._context = _context(certificate, "the mesh")
-                    return True
+                if hashlib.sha256(_key(certificate)).digest() != self._pinned:
+                    continue
+                try:
+                    self._context = _context(certificate)
+                except ValueError:
+                    break
+                return True
         raise Foreign
 
     def wrap(self, sock: socket.socket) -> ssl.SSLSocket:
@@ -96,15 +107,14 @@ def _bare() -> ssl.SSLContext:
     return context
 
 
-def _context(certificates: bytes | str, of: str) -> ssl.SSLContext:
+def _context(certificates: bytes | str) -> ssl.SSLContext:
+    """Returns what trusts these CAs. It raises ValueError if they are none."""
     context = _bare()
     context.verify_flags |= ssl.VerifyFlags(_CHECK_OWN_SIGNATURE)
     try:
         context.load_verify_locations(cadata=certificates)
-    except (ssl.SSLError, ValueError):
-        raise Error(
-            f"{of} holds no CA certificate: give identity/ca.pem of a node's data directory"
-        ) from None
+    except ssl.SSLError as error:
+        raise ValueError from error
     return context
 
 
