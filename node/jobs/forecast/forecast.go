@@ -255,8 +255,12 @@ func strategiesOf(asked string) (of []forecast.Strategy, err error) {
 		if d.Choose != nil || asked != "" && asked != strategy.Auto && d.Name != asked && d.Name != strategy.Single {
 			continue
 		}
+		check := d.Check
+		if d.Classes {
+			check = recipe.Strategies.Check // also of the task
+		}
 		of = append(of, forecast.Strategy{
-			Name: d.Name, Deal: d.Deal, Asking: d.Asking, Check: d.Check, Complete: d.Complete, Exact: d.Exact, Hooks: d.Forecast,
+			Name: d.Name, Deal: d.Deal, Asking: d.Asking, Check: check, Complete: d.Complete, Exact: d.Exact, Hooks: d.Forecast,
 		})
 	}
 	return of, nil

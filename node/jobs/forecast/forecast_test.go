@@ -1,12 +1,18 @@
 package forecast
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/forecast"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	engine "github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/jobs/recipe"
 )
@@ -64,6 +70,31 @@ func TestStrategiesThatAreForecast(t *testing.T) {
 	}
 	if _, err := strategiesOf("luck"); err == nil || !strings.Contains(err.Error(), "no strategy") {
 		t.Error(err)
+	}
+}
+
+// A strategy that learns classes alone is not forecast for another task.
+func TestStrategiesOfATask(t *testing.T) {
+	r := engine.DefaultRecipe("gcn")
+	r.Learn(task.Named("regression"))
+	about := dataset.About{Vertices: 100, Edges: 500, Features: 4, Classes: 2, Targets: graph.Numbers, Splits: []graph.SplitInfo{{Train: 10, Val: 10, Test: 10}}}
+	model, err := nn.New(r.Model, about.Features, about.Classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := strategiesOf("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for _, s := range all {
+		r.Sharing.Strategy = s.Name
+		if s.Check != nil && strings.Contains(fmt.Sprint(s.Check(&r, model, about)), "{strategy} "+s.Name+" learns one class of each vertex, and the task is regression") {
+			refused++
+		}
+	}
+	if refused != 2 { // pipe and graph
+		t.Errorf("%d strategies are refused", refused)
 	}
 }
 
