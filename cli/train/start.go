@@ -35,7 +35,8 @@ func start(strategies []string) *cobra.Command {
 			"  hopmesh train start --dataset cora --sweep lr=0.01,0.001 --sweep hidden=16,64\n" +
 			"  hopmesh train start --dataset reddit --model sage --layers 2 --hidden 256 --batch 1024 --fanout 25,10\n" +
 			"  hopmesh train start --dataset reddit --strategy leap --set leap.mode=stay --deterministic\n" +
-			"  hopmesh train start --dataset cora --model gat --set gat.version=2 --patience 100",
+			"  hopmesh train start --dataset cora --model gat --set gat.version=2 --patience 100\n" +
+			"  hopmesh train start --dataset cora --task link --edge-split 0.85,0.05,0.1 --watch",
 		Args:              usage.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -103,7 +104,8 @@ func flags(cmd *cobra.Command, strategies []string) {
 	f.Int("patience", 0, "stop after this many evaluations without improvement (default: never)")
 	f.Int("eval-every", 0, "evaluate every this many epochs (default 1)")
 	f.Int("split", 0, "index of the dataset's split to use")
-	f.String("task", "", "what to learn of vertices, a `TASK`: "+usage.OneOf(api.Tasks())+" (default: what the dataset has targets for)")
+	f.String("task", "", "what to learn, a `TASK`: "+usage.OneOf(api.TrainTasks())+" (default: what the dataset has targets for)")
+	f.String("edge-split", "", "`SHARES` of the edges for training, validation and test, for --task link (default 0.85,0.05,0.1)")
 	f.String("loss", "", "loss `NAME`, as --set train.loss")
 	f.String("class-weights", "", "weigh the losses of classes, or of a yes in each column, `balanced|W,W...`, as --set train.class_weights")
 	f.Uint64("seed", 0, "random seed")
@@ -113,7 +115,7 @@ func flags(cmd *cobra.Command, strategies []string) {
 	f.StringArray("set", nil, "change a setting that has no flag, `KEY=VALUE`; may be repeated")
 	for flag, values := range map[string][]string{
 		"model": api.Models(), "optimizer": api.Optimizers(), "normalize-features": api.Normalizations(), "norm": api.Norms(),
-		"task": api.Tasks(), "strategy": strategies, "batch": {"full"}, "fanout": {"full"}, "class-weights": {"balanced"},
+		"task": api.TrainTasks(), "strategy": strategies, "batch": {"full"}, "fanout": {"full"}, "class-weights": {"balanced"},
 	} {
 		usage.CompleteFlag(cmd, flag, values)
 	}
@@ -137,6 +139,9 @@ func request(f *pflag.FlagSet, needs bool) (api.TrainRequest, error) {
 		return r, err
 	}
 	if r.Fanout, err = fanout(text(f, "fanout")); err != nil {
+		return r, err
+	}
+	if r.EdgeSplit, err = edgeSplit(text(f, "edge-split")); err != nil {
 		return r, err
 	}
 	settings, err := f.GetStringArray("set")
@@ -197,6 +202,20 @@ func batch(s string) (*int, error) {
 		return nil, fmt.Errorf("--batch %q is neither full nor a number of training vertices", s)
 	}
 	return &n, nil
+}
+
+func edgeSplit(s string) (shares []float64, err error) {
+	if s == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(s, ",") {
+		share, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil {
+			return nil, fmt.Errorf("--edge-split %q is no list of three shares such as 0.85,0.05,0.1", s)
+		}
+		shares = append(shares, share)
+	}
+	return shares, nil
 }
 
 func fanout(s string) ([]int, error) {

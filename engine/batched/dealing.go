@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/forecast"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -22,7 +23,7 @@ import (
 func (b *Batched) Prepare(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
 	s.Staged.Free()
 	s.Forget()
-	b.Dealing.Deal(s)
+	b.deal(s, epoch)
 	return b.PrepareDealt(ctx, h, s, epoch)
 }
 
@@ -50,8 +51,16 @@ func (b *Batched) PrepareDealt(ctx context.Context, h *slot.Worker, s *slot.Slot
 func (b *Batched) Draw(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
 	s.Staged.Free()
 	s.Forget()
-	b.Dealing.Deal(s)
+	b.deal(s, epoch)
 	return b.draw(ctx, h, s, epoch)
+}
+
+// deal deals the seeds of the slot.
+func (b *Batched) deal(s *slot.Slot, epoch int) {
+	if links := b.Run.Data.Links; links != nil {
+		s.Pairs.Begin(links, s.Roots, epoch)
+	}
+	b.Dealing.Deal(s)
 }
 
 func (b *Batched) draw(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
@@ -86,6 +95,9 @@ func (b *Batched) sample(ctx context.Context, h *slot.Worker, s *slot.Slot, g *s
 		return err
 	}
 	for i := range g.Batch.Blocks {
+		if b.Run.Data.Links != nil {
+			s.Pairs.Prune(&g.Batch.Blocks[i])
+		}
 		if !b.Onward {
 			g.Batch.Blocks[i].Transpose()
 		}
@@ -93,8 +105,14 @@ func (b *Batched) sample(ctx context.Context, h *slot.Worker, s *slot.Slot, g *s
 	return nil
 }
 
-// label sets the labels of a group's seed vertices.
+// label sets the labels of a group's seed vertices. Where pairs are learnt it also sets the
+// group's roots, which were the sources of its pairs, to the vertices at which they end.
 func (b *Batched) label(ctx context.Context, h *slot.Worker, s *slot.Slot, g *slot.Group) (err error) {
+	if b.Run.Data.Links != nil {
+		g.Ends, g.Labels = s.Pairs.Ends(g.Ends[:0], g.Labels[:0], g.Roots)
+		g.Roots = g.Ends
+		return nil
+	}
 	if b.Labels != nil {
 		g.Labels, err = b.Labels(g.Labels[:0], g.Roots)
 		return err
@@ -164,6 +182,7 @@ type dealing struct {
 	Nodes  int
 	Self   int
 	grains bool // gradients are added up by grains
+	links  *link.Pairs
 
 	mu      sync.Mutex // guards what follows
 	dealer  deal.Dealer
@@ -173,24 +192,28 @@ type dealing struct {
 
 // NewDealing returns the dealing of a run by a dealer.
 func NewDealing(t *train.Trainer, dealer deal.Dealer) *dealing {
-	return &dealing{run: t, shards: len(t.Data.Shards), Nodes: len(t.Session.Work.Nodes), Self: t.Session.Work.Self, dealer: dealer, grains: t.Recipe.Sharing.Deterministic}
+	return &dealing{run: t, shards: len(t.Data.Shards), Nodes: len(t.Session.Work.Nodes), Self: t.Session.Work.Self, dealer: dealer, grains: t.Recipe.Sharing.Deterministic, links: t.Data.Links}
 }
 
-// Deal sets the groups of a slot from its roots.
+// Deal sets the groups of a slot from its seeds.
 func (d *dealing) Deal(s *slot.Slot) {
+	seeds := s.Roots
+	if d.links != nil {
+		seeds = s.Pairs.Sources()
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	dealer := d.dealer
 	if d.run.Sharing.Turns != nil {
 		dealer = d.run.Dealt(s.Step).Dealer
 	}
-	s.Dealt = dealer.Deal(s.Dealt, s.Roots, d.Self)
+	s.Dealt = dealer.Deal(s.Dealt, seeds, d.Self)
 	s.Groups = slices.Grow(s.Groups[:0], len(s.Dealt))[:len(s.Dealt)]
 	for i := range s.Groups {
 		s.Groups[i].Group = s.Dealt[i]
 	}
 	if d.grains {
-		d.spans(s, dealer)
+		d.spans(s, seeds, dealer)
 	}
 }
 
@@ -211,7 +234,7 @@ func (d *dealing) after(batch []uint32, model int) int {
 
 // spans finds which node contributes which sums. A grain without seed vertices is in
 // none.
-func (d *dealing) spans(s *slot.Slot, dealer deal.Dealer) {
+func (d *dealing) spans(s *slot.Slot, seeds []uint32, dealer deal.Dealer) {
 	d.holders = slices.Grow(d.holders[:0], d.shards)[:d.shards]
 	for i := range d.holders {
 		d.holders[i] = -1
@@ -219,7 +242,7 @@ func (d *dealing) spans(s *slot.Slot, dealer deal.Dealer) {
 	for node := range d.Nodes {
 		groups := s.Dealt
 		if node != d.Self {
-			d.others = dealer.Deal(d.others, s.Roots, node)
+			d.others = dealer.Deal(d.others, seeds, node)
 			groups = d.others
 		}
 		for i := range groups {
@@ -232,7 +255,7 @@ func (d *dealing) spans(s *slot.Slot, dealer deal.Dealer) {
 }
 
 // Single trains on one node.
-var Single = train.Descriptor{Declaration: strategy.Declaration{Name: strategy.Single}, Forecast: forecast.Hooks{Volume: forecast.Batched}, New: Plain}
+var Single = train.Descriptor{Declaration: strategy.Declaration{Name: strategy.Single, Links: true}, Forecast: forecast.Hooks{Volume: forecast.Batched}, New: Plain}
 
 // Plain returns the method of a strategy that only deals seed vertices differently.
 func Plain(t *train.Trainer) (train.Method, error) { return New(t), nil }

@@ -23,7 +23,15 @@ func (b *Batched) Look(ctx context.Context, h *slot.Looker, o *slot.Outline, epo
 
 // Outline deals the seed vertices of a step, and counts what they reach.
 func (b *Batched) Outline(ctx context.Context, h *slot.Looker, o *slot.Outline, epoch int) error {
-	o.Dealt = b.Dealing.Of(o.Dealt, o.Roots, b.Dealing.Self)
+	if links := b.Run.Data.Links; links == nil {
+		o.Dealt = b.Dealing.Of(o.Dealt, o.Roots, b.Dealing.Self)
+	} else {
+		o.Pairs.Begin(links, o.Roots, epoch)
+		o.Dealt = b.Dealing.Of(o.Dealt, o.Pairs.Sources(), b.Dealing.Self)
+		for i := range o.Dealt {
+			o.Dealt[i].Roots, _ = o.Pairs.Ends(nil, nil, o.Dealt[i].Roots)
+		}
+	}
 	o.Groups = resize(o.Groups, len(o.Dealt))
 	o.Sets = resize(o.Sets, len(o.Dealt))
 	for i := range o.Groups {
@@ -80,6 +88,9 @@ func (b *Batched) SeeMore(n *train.Needs, o *slot.Outline, more More) {
 	}
 	if o.Far.Remote > 0 {
 		step.Heap = uint64(float64(o.Far.Remote) * b.Run.Session.Source.RowBytes())
+	}
+	if links := b.Run.Data.Links; links != nil {
+		step.More.Slot += links.StepBytes(len(o.Roots))
 	}
 	n.See(&step)
 	n.Holds.See(o)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/replica"
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
@@ -21,9 +22,13 @@ type Graph struct {
 	Split    int
 	Topology *sample.Topology
 	Features *features.Store
-	Training []uint32 // with labels: ascending, then in the order of an epoch
-	Mapped   uint64   // bytes of the shards
-	Entries  float64  // of a vertex' sparse features, on average
+	// Training are vertices with labels or, where pairs are learnt, the places of training
+	// pairs: ascending, then in the order of an epoch.
+	Training []uint32
+	Links    *link.Pairs // nil: vertices are learnt
+	Mapped   uint64      // bytes of the shards
+	Copied   uint64      // bytes of what Link has made
+	Entries  float64     // of a vertex' sparse features, on average
 }
 
 // Open returns the graph of shards that are all here.

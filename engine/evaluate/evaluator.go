@@ -14,6 +14,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -47,12 +48,18 @@ type Evaluator struct {
 	*Inference
 	scorer scorer
 	merger merger
+	links  *links // where pairs are learnt; else nil
 }
 
 // New returns an evaluator of models of a task. Models are added to it; it forecasts its memory
 // at once, and evaluates once it is open.
 func New(d *dataset.Graph, nodes Nodes, of task.Spec) *Evaluator {
-	e := &Evaluator{Inference: NewInference(d, nodes), scorer: newScorer(of)}
+	e := &Evaluator{Inference: NewInference(d, nodes)}
+	if d.Links != nil {
+		e.links = &links{scorer: link.NewScorer(d.Links)}
+		return e
+	}
+	e.scorer = newScorer(of)
 	if of.Ranked() {
 		e.scorer.ranks = newRanks(d, &e.halo.nodes, task.Named(of.Kind), e.scorer.task.Words())
 		e.ranks = &e.scorer.ranks
@@ -64,6 +71,9 @@ func New(d *dataset.Graph, nodes Nodes, of task.Spec) *Evaluator {
 // model at the same moment. Nothing is sent to other nodes, and no result returned, if
 // fault, which is called once the logits have been read, returns an error.
 func (e *Evaluator) Evaluate(ctx context.Context, v *View, at Moment, fault func() error) (r *Result, err error) {
+	if e.links != nil {
+		return e.evaluateLinks(ctx, v, at, fault)
+	}
 	start := time.Now()
 	s, h := &e.scorer, e.halo
 	s.begin(len(e.data.Shards))

@@ -47,11 +47,7 @@ func (e *Evaluator) merge(ctx context.Context, r *Result) error {
 // pairs of the classes that it has compared.
 func (s *scorer) message(to []byte, nodes *Nodes, seconds float64, sent peer.Counts) []byte {
 	number := func(x float64) { to = binary.LittleEndian.AppendUint64(to, math.Float64bits(x)) }
-	number(seconds)
-	for k := range peer.Kinds {
-		to = binary.LittleEndian.AppendUint64(to, sent.Bytes[k])
-		to = binary.LittleEndian.AppendUint64(to, sent.Requests[k])
-	}
+	to = appendCost(to, seconds, sent)
 	own := s.shardsOf(nodes, nodes.Work.Self)
 	for mark := graph.Train; mark <= graph.Test; mark++ {
 		to = s.of[mark].Export(to, own)
@@ -66,21 +62,21 @@ func (s *scorer) message(to []byte, nodes *Nodes, seconds float64, sent peer.Cou
 	return s.ranks.append(to)
 }
 
-// messageBytes is the length of a node's message.
-func (s *scorer) messageBytes(nodes *Nodes, node int) int {
-	n, shards := 8+16*int(peer.Kinds), len(s.shardsOf(nodes, node))
-	for mark := graph.Train; mark <= graph.Test; mark++ {
-		n += s.of[mark].Exported(shards) + 8*shards
+// costBytes is the length of what appendCost appends.
+const costBytes = 8 + 16*int(peer.Kinds)
+
+// appendCost appends the seconds that a node's evaluation took, and what it requested.
+func appendCost(to []byte, seconds float64, sent peer.Counts) []byte {
+	to = binary.LittleEndian.AppendUint64(to, math.Float64bits(seconds))
+	for k := range peer.Kinds {
+		to = binary.LittleEndian.AppendUint64(to, sent.Bytes[k])
+		to = binary.LittleEndian.AppendUint64(to, sent.Requests[k])
 	}
-	return n + s.ranks.appended(node)
+	return to
 }
 
-// absorb adds a node's message to r and to the scores. It returns an error if no node can
-// have sent it. The scores of this node itself are there already.
-func (s *scorer) absorb(r *Result, nodes *Nodes, d *dataset.Graph, node int, from []byte) error {
-	if want := s.messageBytes(nodes, node); len(from) != want {
-		return fmt.Errorf("%d bytes in place of %d", len(from), want)
-	}
+// absorbCost adds what appendCost has appended on a node, which from begins with.
+func (r *Result) absorbCost(from []byte) error {
 	next := func() uint64 {
 		x := binary.LittleEndian.Uint64(from)
 		from = from[8:]
@@ -96,6 +92,33 @@ func (s *scorer) absorb(r *Result, nodes *Nodes, d *dataset.Graph, node int, fro
 		sent.Bytes[k], sent.Requests[k] = next(), next()
 	}
 	r.Sent.Add(sent)
+	return nil
+}
+
+// messageBytes is the length of a node's message.
+func (s *scorer) messageBytes(nodes *Nodes, node int) int {
+	n, shards := costBytes, len(s.shardsOf(nodes, node))
+	for mark := graph.Train; mark <= graph.Test; mark++ {
+		n += s.of[mark].Exported(shards) + 8*shards
+	}
+	return n + s.ranks.appended(node)
+}
+
+// absorb adds a node's message to r and to the scores. It returns an error if no node can
+// have sent it. The scores of this node itself are there already.
+func (s *scorer) absorb(r *Result, nodes *Nodes, d *dataset.Graph, node int, from []byte) error {
+	if want := s.messageBytes(nodes, node); len(from) != want {
+		return fmt.Errorf("%d bytes in place of %d", len(from), want)
+	}
+	if err := r.absorbCost(from); err != nil {
+		return err
+	}
+	from = from[costBytes:]
+	next := func() uint64 {
+		x := binary.LittleEndian.Uint64(from)
+		from = from[8:]
+		return x
+	}
 	if node == nodes.Work.Self {
 		return nil
 	}

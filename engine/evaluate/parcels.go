@@ -18,6 +18,8 @@ const (
 	meetMessage  = messages
 	scoreMessage = messages + 1
 	rankMessage  = messages + 2
+	costMessage  = messages + 3
+	linkMessage  = messages + 4 // and those behind it
 	// patience is how long an answer that makes no progress may take.
 	patience = 10 * time.Second
 	// indices is how many there are for what evaluation offers.

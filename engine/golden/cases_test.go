@@ -75,6 +75,14 @@ var variants = []variant{
 	{name: "p3,values", strategy: "p3", task: "regression", models: some},
 	{name: "graph,values", strategy: "graph", task: "regression", full: true, models: some},
 
+	{name: "single,links", strategy: "single", task: "link", exact: true},
+	{name: "centric,links", strategy: "centric", task: "link", exact: true, models: some},
+	{name: "leap,links", strategy: "leap", task: "link", exact: true, models: some, set: []string{"leap.mode=stay"}},
+	{name: "leap,links,migrate", strategy: "leap", task: "link", exact: true, models: some, set: []string{"leap.mode=migrate", "leap.cache=40"}},
+	{name: "leap,links,sweep", strategy: "leap", task: "link", models: some, sweep: []float64{0.01, 0.03}, set: []string{"link.negatives=3", "train.metric=average_precision"}},
+	{name: "p3,links", strategy: "p3", task: "link", models: some},
+	{name: "graph,links", strategy: "graph", task: "link", models: some},
+
 	{name: "pipe", strategy: "pipe", full: true},
 	{name: "pipe,period=2", strategy: "pipe", full: true, models: some, set: []string{"pipe.period=2"}},
 	{name: "pipe,ways=2", strategy: "pipe", full: true, models: some, set: []string{"pipe.ways=2", "pipe.chunks=4", "pipe.period=2"}},

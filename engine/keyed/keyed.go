@@ -21,10 +21,12 @@ const (
 	Order    Purpose = 2 // order of the training vertices in an epoch
 	Neighbor Purpose = 3 // neighbours drawn for a vertex
 	Dropout  Purpose = 4
-	Sweep    Purpose = 5 // order of shards through groups
-	Halo     Purpose = 6 // sample of what a group sees of others
-	Chunks   Purpose = 8 // order of the chunks in an epoch of pipe
-	Boundary Purpose = 9 // rows of other parts that an epoch of pipe samples
+	Sweep    Purpose = 5  // order of shards through groups
+	Halo     Purpose = 6  // sample of what a group sees of others
+	Chunks   Purpose = 8  // order of the chunks in an epoch of pipe
+	Boundary Purpose = 9  // rows of other parts that an epoch of pipe samples
+	Split    Purpose = 10 // parts of a split that pairs of vertices are in
+	Negative Purpose = 11 // vertices that stand in place of a pair's target
 )
 
 // New returns the root of all keys of one purpose under one seed.

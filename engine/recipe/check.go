@@ -46,7 +46,12 @@ func (r Recipe) Check(about dataset.About, rules Rules) error {
 	if err := rules.Declared().Check(&r.Sharing); err != nil {
 		return err
 	}
-	if err := r.checkGraph(about); err != nil {
+	if r.kind().Pairs {
+		if err := r.checkLinks(about); err != nil {
+			return err
+		}
+		about = r.Sees(about)
+	} else if err := r.checkGraph(about); err != nil {
 		return err
 	}
 	model, err := nn.New(r.Model, about.Features, about.Classes)
@@ -149,6 +154,8 @@ func (r Recipe) checkGraph(about dataset.About) error {
 		return errors.New("the dataset has no labels to learn: import it again from a source that has some")
 	case has != kind:
 		return fmt.Errorf("{task} is %s, and the dataset has targets of %s: leave it out, or import the dataset again with {dataset.task} %s", kind.Name, cmp.Or(has, &task.Kind{Name: string(about.Targets)}).Name, kind.Name)
+	case r.Links != nil:
+		return fmt.Errorf("settings of links, such as {edge-split}, are for {task} link, and the task is %s: leave them out", kind.Name)
 	case (r.Weights != nil || r.Balanced) && !kind.Weighted:
 		return fmt.Errorf("{train.class_weights} weighs classes, and the task is %s: leave it out", kind.Name)
 	case r.Weights != nil && len(r.Weights) != about.Classes:
@@ -265,6 +272,7 @@ func (r *Recipe) checkBatches(of *Recipe) error {
 		{"train.huber_delta", "the losses of all models of a sweep are compared", r.Delta == of.Delta},
 		{"train.class_weights", "the losses of all models of a sweep are compared", slices.Equal(r.Weights, of.Weights) && r.Balanced == of.Balanced},
 		{"train.metric", "all models of a sweep are compared by it", r.Metric == of.Metric},
+		{"edge-split", "all models of a sweep learn the same pairs, of embeddings of one width", reflect.DeepEqual(r.Links, of.Links)},
 		{"strategy", "all models of a sweep share the nodes in one way", reflect.DeepEqual(r.Sharing, of.Sharing)},
 		{"layers", fmt.Sprintf("a model of %s and one of %s can't train on the same batches", Count(a.Hops(), "hop"), Count(b.Hops(), "hop")), a.Hops() == b.Hops()},
 		{"model", "all models of a sweep read the same blocks, and these models weigh edges, or see each vertex itself, in different ways", a.Form() == b.Form()},

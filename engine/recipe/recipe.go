@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -27,7 +29,7 @@ type Recipe struct {
 	Batch     int              `json:"batch"`              // roots per step; 0: all training vertices
 	Fanouts   []int            `json:"fanouts,omitempty"`  // from the roots outwards, 0: all; none: all at every hop
 	Features  string           `json:"normalize_features"` // auto, row, none, binary or binary-row
-	Task      string           `json:"task,omitempty"`     // multilabel or regression; empty: class
+	Task      string           `json:"task,omitempty"`     // multilabel, regression or link; empty: class
 	Loss      string           `json:"loss"`               // one of the task's
 	Patience  int              `json:"patience"`           // evaluations without a better one; 0: never stops early
 	EvalEvery int              `json:"eval_every"`         // epochs
@@ -38,10 +40,11 @@ type Recipe struct {
 	// ones: they are counted when training begins.
 	Balanced bool `json:"balanced_weights,omitempty"`
 	// Delta is the error from which on the loss huber is a line; 0: 1.
-	Delta float64 `json:"huber_delta,omitempty"`
-	Split int     `json:"split"`
-	Seed  uint64  `json:"seed"`
-	BF16  bool    `json:"bf16_products"` // products of BF16 numbers, where the CPU has them
+	Delta float64    `json:"huber_delta,omitempty"`
+	Links *link.Spec `json:"links,omitempty"` // of task link; nil: of another task
+	Split int        `json:"split"`
+	Seed  uint64     `json:"seed"`
+	BF16  bool       `json:"bf16_products"` // products of BF16 numbers, where the CPU has them
 	// Sharing is how nodes share the work. It changes what is learnt only in the last
 	// digits of sums, except where noted.
 	Sharing strategy.Settings `json:"sharing,omitzero"`
@@ -81,7 +84,7 @@ const (
 // TaskSpec returns what the recipe and a dataset say of the task. Weights that balance targets
 // are 1 each until these have been counted.
 func (r *Recipe) TaskSpec(of *dataset.About) task.Spec {
-	s := task.Spec{Kind: r.Task, Loss: r.Loss, Metric: r.Metric, Width: of.Classes, Weights: r.Weights, Delta: r.Delta}
+	s := task.Spec{Kind: r.Task, Loss: r.Loss, Metric: r.Metric, Width: of.Classes, Weights: r.Weights, Delta: r.Delta, Decoder: r.links().Decoder}
 	if r.Balanced {
 		if s.Weights = of.Balance; s.Weights == nil {
 			s.Weights = slices.Repeat([]float64{1}, of.Classes)
@@ -90,11 +93,25 @@ func (r *Recipe) TaskSpec(of *dataset.About) task.Spec {
 	return s
 }
 
+// links returns what the recipe says of links, the default if it says nothing.
+func (r *Recipe) links() *link.Spec { return cmp.Or(r.Links, link.Default()) }
+
+// Sees returns a dataset's description as the models of the recipe see it.
+func (r *Recipe) Sees(about dataset.About) dataset.About {
+	if r.kind().Pairs {
+		return about.Linked(r.links())
+	}
+	return about
+}
+
 // Learn sets the task. Its loss and metric are the task's defaults, but for what was said: keys
 // of Set.
 func (r *Recipe) Learn(kind *task.Kind, said ...string) {
 	if r.Task = kind.Name; kind == task.Kinds[0] {
 		r.Task = ""
+	}
+	if kind.Pairs {
+		r.Links = r.links()
 	}
 	if !slices.Contains(said, lossKey) {
 		r.Loss = kind.Losses[0].Name
@@ -269,6 +286,21 @@ var settings = []setting{
 			}
 			return nil
 		}},
+	{nn.Option{Key: "link.width", Applies: "{task} link", Values: "N", Default: strconv.Itoa(link.Default().Width),
+		Help: "columns of the embeddings that pairs are scored by"},
+		func(r *Recipe, v string) error {
+			return linked(r, func(s *link.Spec) error { return integer(v, &s.Width) })
+		}},
+	{nn.Option{Key: "link.negatives", Applies: "{task} link", Values: "N", Default: strconv.Itoa(link.Default().Negatives),
+		Help: "vertices that are drawn in place of the target of each pair of a step"},
+		func(r *Recipe, v string) error {
+			return linked(r, func(s *link.Spec) error { return integer(v, &s.Negatives) })
+		}},
+	{nn.Option{Key: "link.decoder", Applies: "{task} link", Values: strings.Join(link.Decoders, "|"), Default: link.Decoders[0],
+		Help: "what scores a pair of embeddings"},
+		func(r *Recipe, v string) error {
+			return linked(r, func(s *link.Spec) error { return word(v, func(v string) { s.Decoder = v }, link.Decoders...) })
+		}},
 	{nn.Option{Key: "train.products", Applies: "train", Values: "f32|bf16", Default: "f32",
 		Help: "bf16 is faster where the CPU multiplies such numbers, and less exact"},
 		func(r *Recipe, v string) error {
@@ -316,6 +348,20 @@ func word(value string, set func(string), known ...string) error {
 	}
 	set(value)
 	return nil
+}
+
+// SplitEdges sets the shares of all pairs that are for training, validation and test.
+func (r *Recipe) SplitEdges(shares [3]float64) {
+	of := *r.links()
+	of.Split = shares
+	r.Links = &of
+}
+
+// linked sets a part of what the recipe says of links, in a copy that no other recipe has.
+func linked(r *Recipe, set func(s *link.Spec) error) error {
+	of := *r.links()
+	r.Links = &of
+	return set(r.Links)
 }
 
 func integer(value string, to *int) error {

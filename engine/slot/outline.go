@@ -4,6 +4,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/frontier"
 	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
@@ -18,6 +19,7 @@ type Outline struct {
 	// Others are the groups of the other nodes, where a method counts these too.
 	Others [][]Shape
 
+	Pairs link.Batch // of the step, where pairs are learnt
 	Dealt []deal.Group
 	Sets  [][]uint32  // the groups' outermost vertices
 	Far   gather.Rows // counted, not gathered

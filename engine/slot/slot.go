@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/frontier"
 	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
@@ -20,7 +21,7 @@ import (
 // A Slot is one step with all that this node needs for it. Its memory is reused.
 type Slot struct {
 	Step   int
-	Roots  []uint32 // of the whole batch: a part of the epoch's order
+	Roots  []uint32 // of the whole batch: a part of the epoch's order; where pairs are learnt, their places
 	Groups []Group  // of this node, in the order of computing
 	// Spans are what each node contributes to the step's sum where gradients are added
 	// up by grains; else nil.
@@ -35,6 +36,8 @@ type Slot struct {
 	// Staged is the slot's part of a device with memory of its own. The groups' dense
 	// input is there then, and no longer in Rows.
 	Staged *upload
+	// Pairs are those of the step, where pairs are learnt.
+	Pairs link.Batch
 	// Own is what a method keeps with the slot for reuse.
 	Own any
 
@@ -54,7 +57,8 @@ type effort struct {
 // A Group is a set of seed vertices computed together, with their blocks and input.
 type Group struct {
 	deal.Group
-	Labels []int32 // targets of the roots, each so many words: see package task
+	Labels []int32  // targets of the roots, each so many words, or of pairs: see package task
+	Ends   []uint32 // memory of the roots, where pairs are learnt
 	Batch  sample.Batch
 	Input  nn.Input
 	Sparse features.Rows

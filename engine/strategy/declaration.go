@@ -16,6 +16,8 @@ type Declaration struct {
 	Exact bool
 	// Classes means that it learns one class of each vertex, and no other targets.
 	Classes bool
+	// Links means that it learns pairs of vertices, too.
+	Links bool
 	// Elsewhere means that steps are computed by a program beside each node, which alone
 	// knows the model.
 	Elsewhere bool

@@ -18,6 +18,7 @@ var Kinds = []*Kind{
 	&class,
 	&multiLabel,
 	&regression,
+	&links,
 }
 
 // A Kind describes a task as far as no dataset is needed for it.
@@ -30,6 +31,9 @@ type Kind struct {
 	// Column begins the names of the columns of predictions, and Scores says in words what
 	// a row y of predictions is.
 	Column, Scores string
+	// Pairs means that pairs of vertices are learnt, which edges join or do not, whatever targets
+	// the dataset has: the model's outputs are embeddings.
+	Pairs bool
 	// Accuracy means that evaluations report an accuracy.
 	Accuracy bool
 	// Ranks returns how the rows of a column are ranked; nil: they can't be. Exclusive means
@@ -69,7 +73,8 @@ type Spec struct {
 	// Weights are those of the losses of each class, or of a yes in each column; nil: all 1.
 	Weights []float64
 	// Delta is the error from which on huber is a line; 0: 1.
-	Delta float64
+	Delta   float64
+	Decoder string // of pairs
 }
 
 // Ranked reports whether evaluations rank the outputs of all vertices.
@@ -82,7 +87,8 @@ func (s Spec) Ranked() bool {
 // goroutine at a time may use it.
 //
 // The targets of a row of the model's output are some 32-bit words. A row without a target has
-// graph.NoLabel in each: neither losses nor meters count it.
+// graph.NoLabel in each: neither losses nor meters count it. Where pairs are learnt the words are
+// of pairs of rows, as package link lays them out, and pairs may be shared in any way.
 type Task interface {
 	// Words returns how many words the targets of a row are.
 	Words() int
@@ -93,7 +99,7 @@ type Task interface {
 	// OnProcessor means that Loss computes on the processor whatever the device is: it waits
 	// for the outputs, and returns the sum at once.
 	OnProcessor() bool
-	// Meter returns a meter for rows of one part of a split.
+	// Meter returns a meter for rows of one part of a split; nil where pairs are learnt.
 	Meter() Meter
 }
 

@@ -58,9 +58,14 @@ func numbersOf(d tensor.Device, m tensor.Matrix) []float64 {
 	return to
 }
 
-// each calls with every loss of every kind.
+// ofRows are the kinds whose targets are those of rows. Package link tests what learns pairs.
+func ofRows() []*task.Kind {
+	return slices.DeleteFunc(slices.Clone(task.Kinds), func(k *task.Kind) bool { return k.Pairs })
+}
+
+// each calls with every loss of every such kind.
 func each(t *testing.T, f func(t *testing.T, kind *task.Kind, of task.Task)) {
-	for _, kind := range task.Kinds {
+	for _, kind := range ofRows() {
 		for _, loss := range kind.LossNames() {
 			spec := task.Spec{Kind: kind.Name, Loss: loss, Metric: kind.Metrics[0].Name, Width: width}
 			t.Run(kind.Name+"/"+loss, func(t *testing.T) { f(t, kind, task.New(spec)) })
@@ -232,7 +237,7 @@ func TestLosses(t *testing.T) {
 // Meters of some shards each, merged on any of their nodes, come to the same bits as one meter
 // of all; and to what the metrics are by definition.
 func TestMetersMerge(t *testing.T) {
-	for _, kind := range task.Kinds {
+	for _, kind := range ofRows() {
 		of := task.New(task.Spec{Kind: kind.Name, Loss: kind.Losses[0].Name, Width: width})
 		r, words := rand.New(rand.NewPCG(5, 6)), of.Words()
 		const shards = 4
@@ -402,14 +407,14 @@ func valuesNaive(outputs [][]float32, targets [][]int32) map[string]float64 {
 // A name means the same in all kinds, and each kind can be found.
 func TestKinds(t *testing.T) {
 	for _, kind := range task.Kinds {
-		if task.Named(kind.Name) != kind || task.For(kind.Targets) != kind || kind.Output(kind.Losses[0].Name) == "" {
+		if task.Named(kind.Name) != kind || !kind.Pairs && task.For(kind.Targets) != kind || kind.Output(kind.Losses[0].Name) == "" {
 			t.Errorf("%s is not what is found", kind.Name)
 		}
 		for _, m := range kind.Metrics {
 			if task.MetricNamed(m.Name) != m {
 				t.Errorf("%s of %s is another elsewhere", m.Name, kind.Name)
 			}
-			if m.Ranked && kind.Ranks == nil {
+			if m.Ranked && kind.Ranks == nil && !kind.Pairs {
 				t.Errorf("%s of %s ranks, and nothing says how", m.Name, kind.Name)
 			}
 		}
@@ -417,14 +422,15 @@ func TestKinds(t *testing.T) {
 	if task.Named("") != task.Kinds[0] || task.Named("nothing") != nil || task.For("nothing") != nil || task.MetricNamed("nothing") != (task.Metric{}) {
 		t.Error("a name that nothing has")
 	}
-	if (task.Spec{Metric: task.Accuracy}).Ranked() || !(task.Spec{Metric: task.ROCAUC}).Ranked() || !(task.Spec{Kind: "multilabel", Metric: task.MicroF1}).Ranked() {
+	if (task.Spec{Metric: task.Accuracy}).Ranked() || !(task.Spec{Metric: task.ROCAUC}).Ranked() || !(task.Spec{Kind: "multilabel", Metric: task.MicroF1}).Ranked() || (task.Spec{Kind: "link", Metric: task.ROCAUC}).Ranked() {
 		t.Error("what is ranked")
 	}
 }
 
 // What no meter can have exported is refused, or merges into numbers that can be.
 func FuzzMerge(f *testing.F) {
-	for i, kind := range task.Kinds {
+	kinds := ofRows()
+	for i, kind := range kinds {
 		m := task.New(task.Spec{Kind: kind.Name, Loss: kind.Losses[0].Name, Width: width}).Meter()
 		m.Reset(2)
 		m.Add(1, []float32{1, -2, 3}, drawnFull(kind))
@@ -433,7 +439,7 @@ func FuzzMerge(f *testing.F) {
 		f.Add(make([]byte, m.Exported(1)), i, 0)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, k, most int) {
-		kind := task.Kinds[(k%len(task.Kinds)+len(task.Kinds))%len(task.Kinds)]
+		kind := kinds[(k%len(kinds)+len(kinds))%len(kinds)]
 		most = max(0, most&(1<<40-1))
 		m := task.New(task.Spec{Kind: kind.Name, Loss: kind.Losses[0].Name, Width: width}).Meter()
 		m.Reset(2)

@@ -220,7 +220,7 @@ func (t *Trainer) metadata() (map[string]string, error) {
 		"normalize_features": t.Data.Features.How(),
 	}
 	fields := map[string]any{"recipe": t.Recipe}
-	if names := t.Options.ClassNames; len(names) > 0 {
+	if names := t.Options.ClassNames; len(names) > 0 && t.Data.Links == nil {
 		fields["class_names"] = names
 	}
 	if one := t.Learners[0].standing(); !t.Sweeps() {

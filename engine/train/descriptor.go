@@ -18,6 +18,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/schedule"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
@@ -120,9 +121,12 @@ func (s Strategies) Check(r *recipe.Recipe, model *nn.Model, about dataset.About
 	if err := s.known(r.Sharing.Strategy); err != nil {
 		return err
 	}
-	d := s.Of(r.Sharing.Strategy)
+	d := s.Of(cmp.Or(r.Sharing.Strategy, strategy.Single))
 	if given := r.Model.Model; d.Elsewhere != (given == nn.Program) {
 		return fmt.Errorf("{strategy} %s and {model} %s don't go together, since a model that a program of yours computes needs both to be %s: leave that one out, and start such jobs by mesh.loader of Python's package hopmesh", cmp.Or(r.Sharing.Strategy, strategy.Single), given, nn.Program)
+	}
+	if kind := task.Named(r.Task); kind != nil && kind.Pairs && !d.Links {
+		return fmt.Errorf("{strategy} %s learns no links, and the task is %s: choose one of %s", d.Name, kind.Name, strings.Join(s.linking(), ", "))
 	}
 	if d.Classes && r.Task != "" {
 		return fmt.Errorf("{strategy} %s learns one class of each vertex, and the task is %s: choose one of %s", d.Name, r.Task, strings.Join(s.learning(), ", "))
@@ -137,6 +141,16 @@ func (s Strategies) Check(r *recipe.Recipe, model *nn.Model, about dataset.About
 func (s Strategies) learning() (all []string) {
 	for _, d := range s {
 		if !d.Classes {
+			all = append(all, d.Name)
+		}
+	}
+	return all
+}
+
+// linking names those that learn links.
+func (s Strategies) linking() (all []string) {
+	for _, d := range s {
+		if d.Links {
 			all = append(all, d.Name)
 		}
 	}

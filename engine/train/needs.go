@@ -23,6 +23,7 @@ func (t *Trainer) Settle(n *Needs) {
 	for _, l := range t.Learners {
 		n.Add(budget.Weights, l.sumBytes())
 	}
+	n.Add(budget.Graph, t.Data.Copied+t.Infer.LinkBytes())
 	n.Add(budget.Graph, 4*uint64(len(t.Data.Training))+t.Data.Features.Bytes()+t.Data.Topology.DegreeBytes(t.sampling().Form))
 	if !t.Session.Alone() {
 		n.Add(budget.Graph, t.Session.Replica.Bytes+t.Sharing.Cached)
@@ -143,7 +144,7 @@ func (t *Trainer) instead(ctx context.Context, n *budget.Node) error {
 // nobody has said otherwise, and blocks are sampled batch by batch.
 func (t *Trainer) maySendFor() bool {
 	d, topology := t.described(), t.Recipe.Sharing.Topology()
-	return t.Foreign == nil && d.Deal != nil && d.Advice == nil && !d.Isolated && (topology == "" || topology == strategy.Auto)
+	return t.Foreign == nil && t.Recipe.Links == nil && d.Deal != nil && d.Advice == nil && !d.Isolated && (topology == "" || topology == strategy.Auto)
 }
 
 // mayWait reports whether edges may be brought once it is known what memory steps need: then

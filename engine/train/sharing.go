@@ -83,6 +83,9 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 		return err
 	}
 	topology, who := r.Sharing.Topology(), o.Strategies.Of(s.Strategy)
+	if r.Links != nil {
+		topology = strategy.Replicated // see dataset.Graph.Link
+	}
 	if shared {
 		for _, d := range o.Strategies {
 			if d.Serve != nil && (d.Name == s.Strategy || !d.Isolated && s.mayUse(d.Name, o)) {

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -137,8 +138,16 @@ func (t *Trainer) Read() (err error) {
 	if err := t.Recipe.Check(t.Session.About(), t.Options.Strategies); err != nil {
 		return err
 	}
-	t.Data, err = t.Session.Graph(t.Recipe.Split, t.Recipe.Features)
-	return err
+	if t.Data, err = t.Session.Graph(t.Recipe.Split, t.Recipe.Features); err != nil || t.Recipe.Links == nil {
+		return err
+	}
+	if err := t.Data.Link(t.Recipe.Links, t.Recipe.Seed); err != nil {
+		return err
+	}
+	if n := len(t.Data.Training); t.Recipe.Batch >= n {
+		return fmt.Errorf("{batch} is %d, and the dataset has %d pairs for training: no messages pass along the edges of a step, so give a smaller number", t.Recipe.Batch, n)
+	}
+	return nil
 }
 
 // rounding is a device that can round the numbers of products.

@@ -212,6 +212,12 @@ func DTypes() []string { return slices.Clone(dtypes) }
 // Tasks lists what may be learnt of vertices.
 func Tasks() []string { return slices.Clone(tasks) }
 
+// link is the task that no dataset has targets for: its edges are.
+const link = "link"
+
+// TrainTasks lists what jobs may learn.
+func TrainTasks() []string { return append(Tasks(), link) }
+
 // Formats lists the formats that a graph may be imported from.
 func Formats() []string { return slices.Clone(formats) }
 

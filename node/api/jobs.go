@@ -30,10 +30,13 @@ type TrainRequest struct {
 	Patience    *int     `json:"patience,omitempty"`
 	EvalEvery   *int     `json:"eval_every,omitempty"`
 	Split       *int     `json:"split,omitempty"`
-	Task        string   `json:"task,omitempty"` // class, multilabel or regression; "": what the dataset has
-	Loss        string   `json:"loss,omitempty"` // as the setting train.loss
-	Seed        *uint64  `json:"seed,omitempty"`
-	Strategy    string   `json:"strategy,omitempty"` // "" is auto
+	Task        string   `json:"task,omitempty"` // class, multilabel, regression or link; "": what the dataset has
+	// EdgeSplit is the shares of the edges that are for training, validation and test, of task
+	// link; none: 0.85, 0.05, 0.1.
+	EdgeSplit []float64 `json:"edge_split,omitempty"`
+	Loss      string    `json:"loss,omitempty"` // as the setting train.loss
+	Seed      *uint64   `json:"seed,omitempty"`
+	Strategy  string    `json:"strategy,omitempty"` // "" is auto
 	// Deterministic asks for bitwise equal results on any number of nodes.
 	Deterministic bool `json:"deterministic,omitempty"`
 	// Set holds settings that have no field of their own, in the order in which they are
@@ -81,7 +84,8 @@ type Job struct {
 	Notes []string `json:"notes"`
 	// Memory is that of the node on which the job took most, if any knows.
 	Memory *JobMemory `json:"memory,omitempty"`
-	// Task is what the job learns of vertices: class, multilabel or regression.
+	// Task is what the job learns of vertices, class, multilabel or regression, or link, which
+	// pairs of them have an edge.
 	Task string `json:"task"`
 	// Recipe holds all parameters that affect training.
 	Recipe json.RawMessage `json:"recipe"`
@@ -296,6 +300,15 @@ func (r TrainRequest) Check() error {
 		return Invalid("%d epochs are too many: give 1 to %d", *r.Epochs, maxEpochs)
 	case len(r.Set) > maxSettings:
 		return Invalid("%d settings are too many", len(r.Set))
+	case len(r.EdgeSplit) != 0 && len(r.EdgeSplit) != 3:
+		return Invalid("--edge-split has %d shares: give three, of training, validation and test, such as 0.85,0.05,0.1", len(r.EdgeSplit))
+	case len(r.EdgeSplit) > 0 && r.Task != link:
+		return Invalid("--edge-split is for --task link: give both, or leave it out")
+	}
+	for _, share := range r.EdgeSplit {
+		if !finite(share) {
+			return notFinite("--edge-split", share)
+		}
 	}
 	if err := r.checkNumbers(); err != nil {
 		return err

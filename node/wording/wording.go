@@ -22,7 +22,7 @@ import (
 // flags are the keys of a training's settings that have a flag of the same name. All others
 // are settings of --set.
 var flags = []string{
-	"batch", "deterministic", "dropout", "epochs", "eval-every", "fanout", "heads", "hidden", "layers", "lr", "model", "norm",
+	"batch", "deterministic", "dropout", "edge-split", "epochs", "eval-every", "fanout", "heads", "hidden", "layers", "lr", "model", "norm",
 	"normalize-features", "optimizer", "patience", "split", "strategy", "sweep", "task", "weight-decay",
 }
 

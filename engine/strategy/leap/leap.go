@@ -4,11 +4,16 @@
 package leap
 
 import (
+	"fmt"
+
 	"github.com/hopmesh/hopmesh/engine/batched"
+	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
@@ -49,11 +54,20 @@ func Owners(l peer.Layout, deterministic bool) deal.Dealer {
 	return &stay{layout: l, deterministic: deterministic, places: newPlaces(&l, deterministic, false)}
 }
 
+// check returns an error for a recipe whose losses models that update themselves can't weigh:
+// they count seed vertices, and not pairs.
+func check(r *recipe.Recipe, _ *nn.Model, _ dataset.About) error {
+	if every := Of(&r.Sharing).SyncEvery; every > 1 && r.Links != nil {
+		return fmt.Errorf("{leap.sync_every} is %d, and the task is link, which adds up gradients in each step: leave it out", every)
+	}
+	return nil
+}
+
 // Strategy trains mini-batches whose seed vertices go to the owners of their shards.
 // With leap.sync_every models travel between the nodes and update themselves between
 // averages.
 var Strategy = train.Descriptor{
-	Declaration: declaration, Deal: Deal,
+	Declaration: declaration, Deal: Deal, Check: check,
 	Asking: func(job *strategy.Settings) gather.Options {
 		s := Of(job)
 		return gather.Options{Apart: !s.Pregather, Repeated: !s.Dedup}

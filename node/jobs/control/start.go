@@ -28,7 +28,7 @@ func (c *Jobs) Start(ctx context.Context, r api.TrainRequest) (string, error) {
 	if d.Stage != plan.Ready {
 		return "", api.Conflict("dataset %s is still being imported by node %s: start the job when it is ready", d.Name, s.NameOf(d.Importer))
 	}
-	by, why, err := recipe.StrategyOf(r.Strategy, s, d)
+	by, why, err := recipe.StrategyOf(r.Strategy, r.Task, s, d)
 	if err != nil {
 		return "", err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/jobs"
 	"github.com/hopmesh/hopmesh/node/jobs/recipe"
@@ -158,6 +159,9 @@ type subject struct {
 // subject returns what a request is about. Borrowed shards are in folder until closeGraph
 // has been called.
 func (f *Forecaster) subject(ctx context.Context, r *api.ForecastRequest, folder string) (s *subject, closeGraph func(), err error) {
+	if kind := task.Named(r.Job.Task); kind != nil && kind.Pairs {
+		return nil, nil, api.Invalid("forecasts count seed vertices, and --task %s has pairs of them: leave it out to see about what its vertices take", kind.Name)
+	}
 	by := r.Job.Strategy
 	if by == "" {
 		by = strategy.Auto // settings of all strategies that it may choose

@@ -23,6 +23,9 @@ import (
 
 const defaultModel = "gcn"
 
+// linkBatch is recipe.LinkBatch.
+const linkBatch = recipe.LinkBatch
+
 // Of returns the complete, checked recipe of a request for a dataset and a strategy, with the
 // text that the plan keeps of it. Its errors are the API's.
 func Of(r api.TrainRequest, by string, s *plan.State, d plan.Dataset) (recipe.Recipe, string, error) {
@@ -55,6 +58,9 @@ func ofOne(r api.TrainRequest, by string, d plan.Dataset, at strategy.Place) (re
 		return recipe, fmt.Errorf("{task} is %q: it is one of %s", cmp.Or(r.Task, d.About.Targets), strings.Join(task.Names(), ", "))
 	}
 	recipe.Learn(kind, said...)
+	if kind.Pairs && r.Batch == nil {
+		recipe.Batch = linkBatch
+	}
 	recipe.Sharing.Deterministic = r.Deterministic
 	if by != strategy.Single { // the zero Settings are those
 		recipe.Sharing.Strategy = by
@@ -107,6 +113,9 @@ func completed(r api.TrainRequest) (full recipe.Recipe, said []string, err error
 	given(&recipe.EvalEvery, r.EvalEvery)
 	given(&recipe.Split, r.Split)
 	given(&recipe.Seed, r.Seed)
+	if len(r.EdgeSplit) == 3 {
+		recipe.SplitEdges([3]float64(r.EdgeSplit))
+	}
 	if len(r.Fanout) > 0 {
 		recipe.Fanouts = r.Fanout
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/leap"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
@@ -18,8 +20,8 @@ var declared = Strategies.Declared()
 
 // StrategyOf returns the strategy by which nodes share a job on a dataset, and the
 // reason. If the request leaves the choice to the nodes, those that own the data choose
-// when the job starts.
-func StrategyOf(asked string, s *plan.State, d plan.Dataset) (name, why string, err error) {
+// when the job starts. learns is the name of the task, "" if the dataset says it.
+func StrategyOf(asked, learns string, s *plan.State, d plan.Dataset) (name, why string, err error) {
 	owners := d.Owners()
 	switch asked {
 	case "", strategy.Auto:
@@ -28,6 +30,9 @@ func StrategyOf(asked string, s *plan.State, d plan.Dataset) (name, why string, 
 			return strategy.Single, "this mesh has one node", nil
 		case len(owners) == 1:
 			return strategy.Single, fmt.Sprintf("node %s owns every shard of dataset %s", s.NameOf(owners[0]), d.Name), nil
+		}
+		if kind := task.Named(learns); kind != nil && kind.Pairs {
+			return leap.Name, fmt.Sprintf("%d nodes own shards of dataset %s, and each computes the pairs whose sources it owns", len(owners), d.Name), nil
 		}
 		return strategy.Auto, fmt.Sprintf("%d nodes own shards of dataset %s: they choose when the job begins, by what each strategy would send", len(owners), d.Name), nil
 	case strategy.Single:

@@ -1,0 +1,115 @@
+package link
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/sample"
+)
+
+// WordsOfPair is how many words of a group a pair takes: the rows of its vertices among the
+// group's, and 1, or 0 for a negative.
+const WordsOfPair = 3
+
+// A Batch is the pairs of one step. All nodes of a run make the same one. It keeps its memory.
+type Batch struct {
+	of      *Pairs
+	epoch   uint64
+	sources []uint32
+	pairs   []Pair // by source, then by target
+	ends    map[uint32]struct{}
+	at      map[uint32]int32 // of the vertices of a group: their rows
+	marked  []bool           // of a block's vertices: they are among ends
+}
+
+// Begin begins a step with some training pairs, which are given by their places.
+func (b *Batch) Begin(of *Pairs, places []uint32, epoch int) {
+	if b.at == nil {
+		b.at, b.ends = map[uint32]int32{}, map[uint32]struct{}{}
+	}
+	b.of, b.epoch = of, uint64(epoch)
+	b.sources, b.pairs = b.sources[:0], b.pairs[:0]
+	clear(b.ends)
+	clear(b.at)
+	for _, i := range places {
+		pair := of.Of[graph.Train][i]
+		if _, known := b.at[pair.Source]; !known {
+			b.at[pair.Source] = 0
+			b.sources = append(b.sources, pair.Source)
+		}
+		b.pairs = append(b.pairs, pair)
+		b.ends[pair.Source], b.ends[pair.Target] = struct{}{}, struct{}{}
+	}
+	slices.SortFunc(b.pairs, compare)
+}
+
+// compare orders pairs by source, then by target.
+func compare(a, b Pair) int {
+	return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Target, b.Target))
+}
+
+// Sources returns the sources of the pairs, each once, in the order of the step. Who computes a
+// source computes all of its pairs.
+func (b *Batch) Sources() []uint32 { return b.sources }
+
+// Ends appends the vertices at which the pairs of some sources and their negatives end, each
+// once, and the words of these pairs.
+func (b *Batch) Ends(to []uint32, words []int32, sources []uint32) (vertices []uint32, all []int32) {
+	clear(b.at)
+	row := func(v uint32) int32 {
+		i, known := b.at[v]
+		if !known {
+			i = int32(len(to))
+			b.at[v] = i
+			to = append(to, v)
+		}
+		return i
+	}
+	for _, source := range sources {
+		i, _ := slices.BinarySearchFunc(b.pairs, Pair{Source: source}, compare)
+		for ; i < len(b.pairs) && b.pairs[i].Source == source; i++ {
+			of := b.pairs[i]
+			first := row(source)
+			words = append(words, first, row(of.Target), 1)
+			for n := range b.of.Negatives {
+				words = append(words, first, row(b.of.negative(of, b.epoch, n)), 0)
+			}
+		}
+	}
+	return to, words
+}
+
+// Prune takes the pairs of the step, in both directions, out of a sampled block: what is to be
+// found out must not pass along itself.
+func (b *Batch) Prune(block *sample.Block) {
+	b.marked = slices.Grow(b.marked[:0], len(block.Vertices))
+	some := false
+	for _, v := range block.Vertices {
+		_, is := b.ends[v]
+		b.marked, some = append(b.marked, is), some || is
+	}
+	if !some {
+		return
+	}
+	block.Remove(func(target, source int) bool {
+		if !b.marked[target] || !b.marked[source] || target == source {
+			return false
+		}
+		u, v := block.Vertices[source], block.Vertices[target]
+		return b.has(Pair{u, v}) || b.has(Pair{v, u})
+	})
+}
+
+// has reports whether a pair is one of the step's.
+func (b *Batch) has(pair Pair) bool {
+	_, is := slices.BinarySearchFunc(b.pairs, pair, compare)
+	return is
+}
+
+// StepBytes returns about how much memory a step of so many pairs takes for them.
+func (s *Spec) StepBytes(pairs int) uint64 {
+	const entry = 48 // of a map
+	ends := uint64(pairs) * uint64(2+s.Negatives)
+	return uint64(pairs)*(8+4+2*entry) + ends*(4+4*WordsOfPair+entry)
+}

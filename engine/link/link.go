@@ -1,0 +1,161 @@
+// Package link is what link prediction adds to a graph: it splits the edges, draws negatives,
+// lays out the pairs of a step, decodes pairs of embeddings, and scores them. See DESIGN.md.
+package link
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/sample"
+)
+
+// A Spec is what a recipe says of links.
+type Spec struct {
+	// Split is the shares of all pairs that are for training, validation and test.
+	Split     [3]float64 `json:"split"`
+	Width     int        `json:"width"`     // columns of the embedding of a vertex
+	Negatives int        `json:"negatives"` // drawn for each pair of a step
+	Decoder   string     `json:"decoder"`   // one of Decoders
+}
+
+// Default returns the Spec of a recipe that says nothing.
+func Default() *Spec {
+	return &Spec{Split: [3]float64{0.85, 0.05, 0.1}, Width: 32, Negatives: 1, Decoder: Decoders[0]}
+}
+
+// Most bounds the numbers of a Spec.
+const (
+	MostWidth     = 1 << 12
+	MostNegatives = 1 << 10
+)
+
+// Check returns an error, which names the setting, unless the numbers can be used.
+func (s *Spec) Check() error {
+	sum := 0.0
+	for _, share := range s.Split {
+		if !(share >= 0 && share <= 1) {
+			return fmt.Errorf("{edge-split} has a share of %g: give three shares from 0 to 1, such as 0.85,0.05,0.1", share)
+		}
+		sum += share
+	}
+	switch {
+	case math.Abs(sum-1) > 1e-6:
+		return fmt.Errorf("{edge-split} has shares of %.4g in all: give three shares that add up to 1, such as 0.85,0.05,0.1", sum)
+	case s.Split[0] == 0:
+		return errors.New("{edge-split} leaves no edges for training: give a first share above 0, such as 0.85,0.05,0.1")
+	case s.Width < 1 || s.Width > MostWidth:
+		return fmt.Errorf("{link.width} is %d: give 1 to %d columns", s.Width, MostWidth)
+	case s.Negatives < 1 || s.Negatives > MostNegatives:
+		return fmt.Errorf("{link.negatives} is %d: give 1 to %d", s.Negatives, MostNegatives)
+	case !slices.Contains(Decoders, s.Decoder):
+		return fmt.Errorf("{link.decoder} is %q: it is one of %v", s.Decoder, Decoders)
+	}
+	return nil
+}
+
+// A Pair is an edge that is learnt or scored. Where the graph has the edge in both directions,
+// one of them stands for both.
+type Pair struct{ Source, Target uint32 }
+
+// Pairs are the pairs of a graph, each in a part of the split. They are the same on all nodes,
+// since they depend on the edges and the seed alone. They are safe for concurrent use.
+type Pairs struct {
+	Spec
+	// Of are the pairs of each part, by target, then by source.
+	Of [graph.Test + 1][]Pair
+
+	whole     *sample.Topology // all edges
+	split     keyed.Key
+	negatives keyed.Key
+}
+
+// New finds the pairs of a graph, all of whose edges must be here.
+func New(s *Spec, seed uint64, whole *sample.Topology) (*Pairs, error) {
+	p := &Pairs{Spec: *s, whole: whole, split: keyed.New(seed, keyed.Split), negatives: keyed.New(seed, keyed.Negative)}
+	for v := range whole.Vertices() {
+		if !whole.Near(uint32(v)) {
+			return nil, fmt.Errorf("the edges of vertex %d are on another node: links are learnt where each node has all edges, so allow more memory with {agent.memory}", v)
+		}
+		sources, _ := whole.Row(v)
+		for i, u := range sources {
+			if int(u) == v || i > 0 && sources[i-1] == u {
+				continue
+			}
+			pair := Pair{Source: uint32(u), Target: uint32(v)}
+			part, leads := p.draw(pair.Source, pair.Target)
+			if !leads && p.edge(pair.Target, pair.Source) {
+				continue // the other direction stands for both
+			}
+			p.Of[part] = append(p.Of[part], pair)
+		}
+	}
+	if n := len(p.Of[graph.Train]); n > math.MaxUint32 {
+		return nil, fmt.Errorf("the graph has %d pairs for training, and a job can learn from %d: give a smaller first share to {edge-split}", n, uint32(math.MaxUint32))
+	}
+	return p, nil
+}
+
+// draw returns the part of the split that a pair is in, whichever of its vertices comes first,
+// and whether the direction from source to target stands for both if there are two.
+func (p *Pairs) draw(source, target uint32) (part graph.Mark, leads bool) {
+	draws := p.split.With(uint64(min(source, target))).With(uint64(max(source, target))).Draws()
+	part = graph.Train
+	for at := draws.Float64(); part < graph.Test && at >= p.Split[part-graph.Train]; part++ {
+		at -= p.Split[part-graph.Train]
+	}
+	for part > graph.Train && p.Split[part-graph.Train] == 0 {
+		part-- // shares may add up to a little less than 1
+	}
+	return part, (draws.Next()&1 == 0) == (source < target)
+}
+
+// edge reports whether the graph has an edge.
+func (p *Pairs) edge(source, target uint32) bool {
+	sources, _ := p.whole.Row(int(target))
+	_, has := slices.BinarySearch(sources, int32(source))
+	return has
+}
+
+// Hidden reports whether messages must not pass along an edge, in either direction: it is for
+// validation or test.
+func (p *Pairs) Hidden(target, source uint32) bool {
+	part, _ := p.draw(source, target)
+	return part != graph.Train && source != target
+}
+
+// tries bounds how many vertices are drawn for one negative: a vertex that is joined to nearly
+// all others may get a true pair as a negative.
+const tries = 64
+
+// negative returns the number-th vertex that stands in place of a pair's target in an epoch, or
+// in evaluations, which are epoch 0. In epochs edges of validation and test count as none,
+// since nothing may be learnt of them.
+func (p *Pairs) negative(of Pair, epoch uint64, number int) (v uint32) {
+	key := p.negatives.With(epoch).With(uint64(of.Source)).With(uint64(of.Target)).With(uint64(number))
+	draws := key.Draws()
+	for range tries {
+		v = uint32(draws.Below(uint64(p.whole.Vertices())))
+		if v != of.Source && !p.joined(of.Source, v, epoch > 0) {
+			break
+		}
+	}
+	return v
+}
+
+// joined reports whether there is an edge between two vertices; seen: one that training may see.
+func (p *Pairs) joined(a, b uint32, seen bool) bool {
+	return (p.edge(a, b) || p.edge(b, a)) && !(seen && p.Hidden(a, b))
+}
+
+// Bytes returns about how much memory the pairs take, and what a run keeps for them: the order
+// of an epoch is not counted.
+func (p *Pairs) Bytes() (bytes uint64) {
+	for _, of := range p.Of {
+		bytes += 8 * uint64(cap(of))
+	}
+	return bytes
+}

@@ -1,0 +1,197 @@
+package link_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/enginetest"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/link"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+)
+
+// linking returns a recipe that learns links, with all that could make a step depend on who
+// computes it.
+func linking(model string) recipe.Recipe {
+	r := traintest.ExactRecipe(model)
+	r.Learn(task.Named("link"))
+	r.Links.Width, r.Links.Negatives = 3, 2
+	return r
+}
+
+// Gradients of several nodes are those of one, and so are the losses.
+func TestGradientsAreThoseOfOneNode(t *testing.T) {
+	shards := enginetest.Tiny(t, 60, 5)
+	for _, model := range []string{"gcn", "sage", "gat"} {
+		r := linking(model)
+		want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
+		for nodes := 1; nodes <= 3; nodes++ {
+			for how, sharing := range traintest.Sharings(nodes) {
+				r.Sharing = sharing
+				traintest.Within(t, fmt.Sprintf("%s on %d nodes by %s", model, nodes, how), r, shards, traintest.Wide(train.Options{Threads: 1}), nodes, want, 1e-10)
+			}
+		}
+	}
+}
+
+// No block has an edge of validation or test, or one of its own step in either direction, while
+// the graph has all of them.
+func TestBlocksLackWhatIsToBeFoundOut(t *testing.T) {
+	shards := enginetest.Tiny(t, 200, 5)
+	r := linking("gcn")
+	r.Fanouts, r.Batch = nil, 40
+	for nodes := 1; nodes <= 3; nodes++ {
+		r.Sharing = strategy.Given("leap")
+		whole, err := dataset.Open(shards, 0, "none")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, left := 0, 0 // entries of edges that are for training: of the step, and of others
+		m := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes))
+		all := m.Start(t, r, shards, train.Options{Threads: 1})
+		links := all[0].Run.Data.Links
+		if len(links.Of[graph.Validation]) == 0 || len(links.Of[graph.Test]) == 0 {
+			t.Fatal("nothing is held out")
+		}
+		out := map[link.Pair]bool{}
+		for _, pair := range slices.Concat(links.Of[graph.Validation], links.Of[graph.Test]) {
+			out[pair], out[link.Pair{Source: pair.Target, Target: pair.Source}] = true, true
+		}
+		for step := range all[0].Run.Batches.Steps {
+			err := m.Each(func(node int) error {
+				_, err := traintest.StepOnce(t.Context(), all[node], 1, step)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := map[link.Pair]bool{}
+			for _, at := range all[0].Run.Batches.Roots(step) {
+				pair := links.Of[graph.Train][at]
+				own[pair], own[link.Pair{Source: pair.Target, Target: pair.Source}] = true, true
+			}
+			for _, l := range all {
+				s := l.Run.Batches.Slots[0]
+				for i := range s.Groups {
+					for _, b := range s.Groups[i].Batch.Blocks {
+						for target := range b.Rows {
+							for _, source := range b.Indices[b.Indptr[target]:b.Indptr[target+1]] {
+								u, v := b.Vertices[source], b.Vertices[target]
+								if u == v {
+									continue
+								}
+								if out[link.Pair{Source: u, Target: v}] {
+									t.Fatalf("%d nodes, step %d: messages pass from %d to %d, which is held out", nodes, step, u, v)
+								}
+								if own[link.Pair{Source: u, Target: v}] {
+									t.Fatalf("%d nodes, step %d: messages pass from %d to %d, which the step learns", nodes, step, u, v)
+								}
+								left++
+							}
+							sources, _ := whole.Topology.Row(int(b.Vertices[target]))
+							for _, u := range sources {
+								if own[link.Pair{Source: uint32(u), Target: b.Vertices[target]}] {
+									held++
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+		if held == 0 || left == 0 {
+			t.Errorf("%d nodes: %d edges were left out and %d are there: nothing is shown", nodes, held, left)
+		}
+		for _, l := range all { // evaluations read the same edges
+			for v := range l.Run.Data.Topology.Vertices() {
+				sources, _ := l.Run.Data.Topology.Row(v)
+				for _, u := range sources {
+					if out[link.Pair{Source: uint32(u), Target: uint32(v)}] {
+						t.Fatalf("%d nodes: evaluations see the edge from %d to %d, which is held out", nodes, u, v)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Citations are found, and several nodes score them as one does.
+func TestLinksAreLearnt(t *testing.T) {
+	shards := enginetest.Cora(t)
+	r := recipe.DefaultRecipe("gcn")
+	r.Learn(task.Named("link"))
+	r.Features, r.Model.Dropout, r.Batch, r.Epochs, r.Sharing.Deterministic = "none", 0, 512, 6, true
+	result, one := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
+	first, best := one[0].Scores.Metrics, result.Best.Scores.Metrics
+	for part, m := range map[string]map[string]float64{"train": best.Train, "val": best.Val, "test": best.Test} {
+		if m[task.ROCAUC] < 0.85 || m[task.AveragePrecision] < 0.85 {
+			t.Errorf("%s: %v", part, m)
+		}
+	}
+	if best.Val[task.ROCAUC] < first.Val[task.ROCAUC] || result.Best.Eval.Score != best.Val[task.ROCAUC] || result.Best.Eval.Val != nil {
+		t.Errorf("the first epoch has %v, the best %+v", first.Val, result.Best.Eval)
+	}
+	r.Sharing = strategy.Given("centric")
+	r.Sharing.Deterministic = true
+	_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, train.Options{Threads: 1})
+	for node, got := range reports {
+		if traintest.Learnt(got) != traintest.Learnt(one) || fmt.Sprint(got[5].Scores.Metrics) != fmt.Sprint(one[5].Scores.Metrics) {
+			t.Errorf("node %d:\n%sand one node:\n%s", node, traintest.Learnt(got), traintest.Learnt(one))
+		}
+		// All embeddings go to all others, and are counted.
+		sent := uint64(0)
+		for _, bytes := range got[5].Scores.Sent.Bytes {
+			sent += bytes
+		}
+		if least := uint64(2 * 4 * 2708 * r.Links.Width); sent < least || got[5].Scores.Seconds <= 0 {
+			t.Errorf("node %d counts %d bytes of its evaluation, want more than %d", node, sent, least)
+		}
+	}
+}
+
+// What does not fit together is refused in a sentence.
+func TestRefusals(t *testing.T) {
+	about := dataset.About{Vertices: 100, Edges: 1000, Features: 5}
+	for want, change := range map[string]func(r *recipe.Recipe, about *dataset.About){
+		"": func(*recipe.Recipe, *dataset.About) {},
+		"{strategy} p3 learns no links, and the task is link: choose one of single, centric, leap":                   func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "p3" },
+		"{strategy} auto learns no links, and the task is link: choose one of single, centric, leap":                 func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "auto" },
+		"{strategy} pipe learns no links, and the task is link: choose one of single, centric, leap":                 func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "pipe" },
+		"{leap.sync_every} is 3, and the task is link, which adds up gradients in each step: leave it out":           func(r *recipe.Recipe, _ *dataset.About) { r.Sharing = strategy.Given("leap", "leap.sync_every=3") },
+		"{topology} is sharded, and {task} link is learnt where each node has all edges: leave it out":               func(r *recipe.Recipe, _ *dataset.About) { r.Sharing = strategy.Given("leap", "topology=sharded") },
+		"{split} is 1, and {task} link splits edges and not vertices: leave it out, and give {edge-split}":           func(r *recipe.Recipe, _ *dataset.About) { r.Split = 1 },
+		"{batch} is full, and no messages pass along the edges of a step of {task} link, so that none would be left": func(r *recipe.Recipe, _ *dataset.About) { r.Batch = 0 },
+		"{batch} is 850, and the dataset has about 850 edges for training at most":                                   func(r *recipe.Recipe, _ *dataset.About) { r.Batch = 850 },
+		"the dataset has no edges to learn":                          func(_ *recipe.Recipe, a *dataset.About) { a.Edges = 0 },
+		"the dataset has no features":                                func(_ *recipe.Recipe, a *dataset.About) { a.Features = 0 },
+		"{train.class_weights} weighs classes, and the task is link": func(r *recipe.Recipe, _ *dataset.About) { r.Weights = []float64{1} },
+		"{edge-split} leaves none":                                   func(r *recipe.Recipe, _ *dataset.About) { r.Links.Split, r.Patience = [3]float64{0.9, 0, 0.1}, 3 },
+		"{edge-split} has shares of 0.95 in all":                     func(r *recipe.Recipe, _ *dataset.About) { r.Links.Split[2] = 0.05 },
+		"{train.loss} is \"softmax\": it is one of bce":              func(r *recipe.Recipe, _ *dataset.About) { r.Loss = task.Softmax },
+		"settings of links, such as {edge-split}, are for {task} link, and the task is class: leave them out": func(r *recipe.Recipe, a *dataset.About) { r.Learn(task.Named("class")); a.Classes = 3 },
+		"the recipe does not say how edges are split":                                                         func(r *recipe.Recipe, _ *dataset.About) { r.Links = nil },
+	} {
+		r, a := linking("gcn"), about
+		change(&r, &a)
+		err := r.Check(a, strategies.All)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	// How many pairs there are is known once the edges are.
+	r := linking("gcn")
+	shards := enginetest.Tiny(t, 60, 5)
+	r.Batch = int(dataset.Describe(shards).Edges)/2 - 1
+	_, err := train.Run(t.Context(), r, shards, train.Options{Threads: 1, Strategies: strategies.All})
+	if want := "pairs for training: no messages pass along the edges of a step, so give a smaller number"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -1,0 +1,125 @@
+package link
+
+import (
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/metric"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
+)
+
+// A Score is how well the pairs of one part of a split are told from as many negatives. If there are
+// no pairs, all is 0.
+type Score struct {
+	Count           int // pairs, without negatives
+	Loss            float64
+	Area, Precision float64 // under the ROC curve; on average
+}
+
+// A Scorer scores embeddings. It keeps its memory.
+type Scorer struct {
+	of         *Pairs
+	decoder    Decoder
+	a, b       []float64
+	store      memory
+	comparison metric.Comparison
+}
+
+// NewScorer returns a scorer of pairs.
+func NewScorer(of *Pairs) *Scorer { return &Scorer{of: of, decoder: NewDecoder(of.Decoder)} }
+
+// least is how many training pairs are scored, if there are as many, where validation and test
+// have fewer.
+const least = 1000
+
+// scored returns the pairs of a part that are scored. Training has many more pairs than the
+// others, and their scores decide nothing: of these every so many-th is.
+func (s *Scorer) scored(part graph.Mark) (pairs []Pair, step int) {
+	pairs = s.of.Of[part]
+	if part != graph.Train {
+		return pairs, 1
+	}
+	return pairs, max(1, len(pairs)/max(least, len(s.of.Of[graph.Validation]), len(s.of.Of[graph.Test])))
+}
+
+// Bytes returns how much memory scoring takes beside the embeddings.
+func (s *Scorer) Bytes() (most uint64) {
+	for part := graph.Train; part <= graph.Test; part++ {
+		pairs, step := s.scored(part)
+		most = max(most, 2*2*4*uint64((len(pairs)+step-1)/step))
+	}
+	return most
+}
+
+// Part scores the pairs of a part against one negative each, which are the same in all
+// evaluations. rows are the embeddings of all vertices.
+func (s *Scorer) Part(part graph.Mark, rows []float32, columns int) (r Score, err error) {
+	pairs, step := s.scored(part)
+	n := (len(pairs) + step - 1) / step
+	if n == 0 {
+		return r, nil
+	}
+	sides := []metric.Sides{{n, n}}
+	ranking := metric.NewRanking(sides, 1, func(target []int32, _ int) int { return int(target[0]) })
+	s.store = plain.Grow(s.store, int(ranking.Size()))
+	ranking.Begin(s.store)
+	target := []int32{metric.With, metric.Without}
+	for i := 0; i < len(pairs); i += step {
+		of := pairs[i]
+		yes := s.logit(rows, columns, of.Source, of.Target)
+		no := s.logit(rows, columns, of.Source, s.of.negative(of, 0, 0))
+		first, _ := CrossEntropy(yes, true)
+		second, _ := CrossEntropy(no, false)
+		r.Loss += (first + second) / 2
+		if err := ranking.Add([]float32{float32(yes), float32(no)}, target); err != nil {
+			return r, err
+		}
+	}
+	err = ranking.Sort(func(bytes int64) (metric.Store, error) { return memory(plain.Room(int(bytes))), nil })
+	if err != nil {
+		return r, fmt.Errorf("sort the scores of pairs: %w", err)
+	}
+	keys := plain.Numbers[uint32](ranking.Keys(0, 1))
+	ranks, err := s.comparison.Compare([]metric.Stream{&stream{keys[:n]}}, []metric.Stream{&stream{keys[n:]}}, sides[0])
+	if err != nil {
+		return r, fmt.Errorf("rank the scores of pairs: %w", err)
+	}
+	r.Count, r.Loss = n, r.Loss/float64(n)
+	r.Area, _ = metric.Area([]metric.Ranks{ranks}, sides)
+	r.Precision, _ = metric.Precision([]metric.Ranks{ranks}, sides)
+	return r, nil
+}
+
+// logit returns the logit of an edge.
+func (s *Scorer) logit(rows []float32, columns int, source, target uint32) float64 {
+	s.a, s.b = widen(s.a[:0], rows[int(source)*columns:][:columns]), widen(s.b[:0], rows[int(target)*columns:][:columns])
+	return s.decoder.Score(s.a, s.b)
+}
+
+func widen(to []float64, row []float32) []float64 {
+	for _, x := range row {
+		to = append(to, float64(x))
+	}
+	return to
+}
+
+// memory is a metric.Store.
+type memory []byte
+
+// Write implements metric.Store.
+func (m memory) Write(b []byte, at int64) error {
+	copy(m[at:], b)
+	return nil
+}
+
+// Bytes implements metric.Store.
+func (m memory) Bytes() []byte { return m }
+
+// stream is a metric.Stream of keys in memory.
+type stream struct{ rest []uint32 }
+
+// Next implements metric.Stream.
+func (s *stream) Next() (some []uint32, err error) {
+	some, s.rest = s.rest, nil
+	return some, nil
+}

@@ -1,0 +1,42 @@
+package recipe
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// LinkBatch is how many pairs a step of a job has that says nothing of it.
+const LinkBatch = 512
+
+// checkLinks is checkGraph for a recipe that learns pairs of vertices. The dataset needs neither
+// targets nor a split.
+func (r *Recipe) checkLinks(about dataset.About) error {
+	if r.Links == nil {
+		return errors.New("{task} is link, and the recipe does not say how edges are split: give {edge-split}")
+	}
+	if err := r.Links.Check(); err != nil {
+		return err
+	}
+	switch {
+	case about.Features == 0:
+		return errors.New("the dataset has no features for the model to read: import it again from a source that has some")
+	case about.Edges == 0 || about.Vertices < 2:
+		return errors.New("the dataset has no edges to learn: import it again from a source that has some")
+	case r.Split != 0:
+		return fmt.Errorf("{split} is %d, and {task} link splits edges and not vertices: leave it out, and give {edge-split}", r.Split)
+	case r.Weights != nil:
+		return errors.New("{train.class_weights} weighs classes, and the task is link: leave it out")
+	case r.Batch == 0:
+		return fmt.Errorf("{batch} is full, and no messages pass along the edges of a step of {task} link, so that none would be left: give a number, such as %d", LinkBatch)
+	case uint64(r.Batch) >= r.Sees(about).Splits[0].Train:
+		return fmt.Errorf("{batch} is %d, and the dataset has about %d edges for training at most: no messages pass along the edges of a step, so give a smaller number", r.Batch, r.Sees(about).Splits[0].Train)
+	case r.Links.Split[1] == 0 && (r.Patience > 0 || r.Schedule.Kind == Plateau):
+		return errors.New("{patience} and {train.schedule}=plateau need validation edges to compare epochs by, and {edge-split} leaves none: leave them out, or give a second share above 0")
+	case r.Sharing.Topology() == strategy.Sharded:
+		return errors.New("{topology} is sharded, and {task} link is learnt where each node has all edges: leave it out")
+	}
+	return nil
+}
