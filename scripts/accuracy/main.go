@@ -26,15 +26,15 @@ const tolerance = 0.5
 
 var errBelow = errors.New("a mean is more than half a point below its bar")
 
-// task holds the command's options.
-type task struct {
+// options are those of the command.
+type options struct {
 	runs.Asked
 	nodes int // 0: one node alone
 	list  []row
 }
 
 func main() {
-	var t task
+	var t options
 	t.Flags("scripts/accuracy/runs.jsonl")
 	flag.IntVar(&t.nodes, "nodes", 0, "share each run by leap among so many nodes, and compare with one")
 	flag.Parse()
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-func all(ctx context.Context, t task) error {
+func all(ctx context.Context, t options) error {
 	k, err := runs.Load(t.Kept)
 	if err != nil {
 		return err

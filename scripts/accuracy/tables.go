@@ -51,7 +51,7 @@ var errApart = errors.New("a mean on several nodes is more than 0.3 points from 
 
 // compare adds the means of the seeds that were trained on one node and on several. It
 // returns an error if two are too far apart.
-func (t task) compare(list []row, k *runs.Kept, p *result.Page) error {
+func (t options) compare(list []row, k *runs.Kept, p *result.Page) error {
 	table := result.Table{Head: []string{"Graph", "Model", "Seeds", "One node", fmt.Sprintf("%d nodes", t.nodes), "Apart", ""}}
 	var far error
 	for _, r := range list {

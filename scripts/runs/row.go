@@ -149,8 +149,12 @@ func (r Row) train(ctx context.Context, g *graphs.Graph, seed uint64) (Run, erro
 		return Run{}, err
 	}
 	best := result.Best
+	val, test := best.Scores.Val.Accuracy, best.Scores.Test.Accuracy
+	if m := best.Scores.Metrics; m != nil { // the task has no accuracy
+		val, test = m.Val[recipe.Metric], m.Test[recipe.Metric]
+	}
 	return Run{
-		Row: r.Name, Recipe: id, Seed: seed, Nodes: r.Nodes, Epoch: best.Epoch, Val: 100 * best.Scores.Val.Accuracy, Test: 100 * best.Scores.Test.Accuracy,
+		Row: r.Name, Recipe: id, Seed: seed, Nodes: r.Nodes, Epoch: best.Epoch, Val: 100 * val, Test: 100 * test,
 		Seconds: time.Since(begun).Seconds(), Seen: result.Last.Seen, Hash: result.Last.Hash,
 	}, nil
 }
