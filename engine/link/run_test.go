@@ -123,7 +123,7 @@ func TestBlocksLackWhatIsToBeFoundOut(t *testing.T) {
 	}
 }
 
-// Citations are found, and several nodes score them as one does.
+// Citations are found, and other devices and several nodes come to what one comes to.
 func TestLinksAreLearnt(t *testing.T) {
 	shards := enginetest.Cora(t)
 	r := recipe.DefaultRecipe("gcn")
@@ -138,6 +138,10 @@ func TestLinksAreLearnt(t *testing.T) {
 	}
 	if best.Val[task.ROCAUC] < first.Val[task.ROCAUC] || result.Best.Eval.Score != best.Val[task.ROCAUC] || result.Best.Eval.Val != nil {
 		t.Errorf("the first epoch has %v, the best %+v", first.Val, result.Best.Eval)
+	}
+	// A device with memory of its own could hold the edges, with those of the step among them.
+	if _, there := traintest.MustRun(t, r, shards, traintest.Abroad(train.Options{Threads: 2}, nil)); traintest.Learnt(there) != traintest.Learnt(one) {
+		t.Errorf("on a device with memory of its own:\n%sand here:\n%s", traintest.Learnt(there), traintest.Learnt(one))
 	}
 	r.Sharing = strategy.Given("centric")
 	r.Sharing.Deterministic = true

@@ -187,7 +187,9 @@ func (t *Trainer) announce(n *Needs) {
 	}
 	slices.SortStableFunc(f.History, func(a, b trained.Epoch) int { return cmp.Compare(a.Epoch, b.Epoch) })
 	split := t.Data.About.Splits[t.Recipe.Split]
-	if split.Val == 0 {
+	if split.Val == 0 && t.Data.Links != nil {
+		f.Notes = append(f.Notes, "no edges are for validation: the weights of the last epoch are kept, since none can be called the best")
+	} else if split.Val == 0 {
 		f.Notes = append(f.Notes, fmt.Sprintf("split %d has no validation vertices: the weights of the last epoch are kept, since none can be called the best", t.Recipe.Split))
 	}
 	if !t.Session.Alone() {

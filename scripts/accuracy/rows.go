@@ -132,5 +132,8 @@ func describe(r recipe.Recipe) string {
 	if r.Model.Residual {
 		s += ", residual"
 	}
+	if r.Links != nil {
+		s += fmt.Sprintf(", embeddings of %d, area under the ROC curve", r.Links.Width)
+	}
 	return s
 }
