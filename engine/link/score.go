@@ -8,7 +8,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
-// A Score is how well the pairs of one part of a split are told from as many negatives. If there are
+// A Score is how well the pairs of one part of a split rank above as many negatives. If there are
 // no pairs, all is 0.
 type Score struct {
 	Count           int // pairs, without negatives
