@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,6 +140,37 @@ func TestFileDamaged(t *testing.T) {
 	}
 	_, err = Load(i.dir, Options{})
 	must(t, err)
+}
+
+// A bit that flips anywhere in a file is found, or changes nothing. Which gossip keys are right is
+// for the plan to say.
+func TestFlippedBits(t *testing.T) {
+	i := found(t, Options{})
+	r := rand.New(rand.NewPCG(18, 3))
+	for _, name := range allFiles {
+		whole, named := read(t, i.path(name)), 0
+		const places = 100
+		for range places {
+			b := bytes.Clone(whole)
+			at, bit := r.IntN(len(b)), r.IntN(8)
+			b[at] ^= 1 << bit
+			write(t, i.path(name), b)
+			again, err := Load(i.dir, Options{})
+			if err != nil {
+				wantError(t, err, ErrDamaged)
+				named++
+				continue
+			}
+			if name == keyringFile {
+				again.keys = i.keys
+			}
+			if !same(i, again) {
+				t.Errorf("bit %d of byte %d of %s makes it another identity in silence", bit, at, name)
+			}
+		}
+		write(t, i.path(name), whole)
+		t.Logf("%s: %d places, %d named, %d without effect", name, places, named, places-named)
+	}
 }
 
 // mix is the key in one file with the certificate in another.

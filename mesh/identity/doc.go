@@ -8,7 +8,7 @@
 // On disk an identity is one directory, which is renamed into place so that a partly
 // written one is never visible:
 //
-//	node.json     mesh id, node id, name
+//	node.json     mesh id, node id, name, digests of these and of the reset key
 //	ca.pem        the certificate of the mesh's authority; while another succeeds it, the
 //	              new one's, the former's for the same key, and the former's own
 //	ca.key        its key; only on nodes that may have to admit others

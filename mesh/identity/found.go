@@ -2,10 +2,12 @@ package identity
 
 import (
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -14,6 +16,22 @@ type node struct {
 	Mesh string `json:"mesh"`
 	ID   string `json:"id"`
 	Name string `json:"name"`
+	// Reset is a digest of the reset key, and Check one of all else here: no certificate proves the
+	// name and the reset key. Files from before there were digests have none.
+	Reset string `json:"reset,omitempty"`
+	Check string `json:"check,omitempty"`
+}
+
+// sum returns the digest of what must not change in silence.
+func sum(parts ...string) string {
+	h := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(h[:8])
+}
+
+// checked returns n with its digest.
+func (n node) checked() node {
+	n.Check = sum(n.Mesh, n.ID, n.Name, n.Reset)
+	return n
 }
 
 // Found creates a new mesh with this node as its first, in dir.
@@ -98,7 +116,8 @@ func (i *Identity) Files() (map[string][]byte, error) {
 		resetFile: []byte(hex.EncodeToString(i.resetKey[:]) + "\n"),
 	}
 	var err error
-	if files[nodeFile], err = json.Marshal(node{Mesh: i.MeshID(), ID: i.id, Name: i.name}); err != nil {
+	n := node{Mesh: i.MeshID(), ID: i.id, Name: i.name, Reset: sum(string(i.resetKey[:]))}
+	if files[nodeFile], err = json.Marshal(n.checked()); err != nil {
 		return nil, fmt.Errorf("encode the identity: %w", err)
 	}
 	if files[keyringFile], err = json.Marshal(i.keys); err != nil {

@@ -20,6 +20,7 @@ type Options struct {
 type Identity struct {
 	name, id string
 	resetKey [32]byte
+	resetSum string // its digest, as node.json has it; "": none
 	life     time.Duration
 	wire     Range // what this node speaks
 	clock    func() time.Time

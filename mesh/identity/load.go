@@ -66,7 +66,10 @@ func (i *Identity) readNode(b []byte) error {
 	if !validID(n.ID) || !validID(n.Mesh) || n.Name == "" {
 		return errors.New("mesh, id or name is missing")
 	}
-	i.id, i.name = n.ID, n.Name
+	if n.Check != "" && n != n.checked() {
+		return errors.New("its digest is of other content")
+	}
+	i.id, i.name, i.resetSum = n.ID, n.Name, n.Reset
 	i.trust.Store(&trust{newest: &authority{meshID: n.Mesh}})
 	return nil
 }
@@ -111,6 +114,9 @@ func (i *Identity) readReset(b []byte) error {
 	}
 	if len(key) != len(i.resetKey) {
 		return fmt.Errorf("it holds %d bytes instead of %d", len(key), len(i.resetKey))
+	}
+	if i.resetSum != "" && i.resetSum != sum(string(key)) {
+		return errMismatch
 	}
 	i.resetKey = [32]byte(key)
 	return nil

@@ -154,19 +154,9 @@ func (k *keyring) arrange(want plan.Key) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	held := k.id.GossipKeys()
-	var ring []identity.GossipKey
-	for _, h := range held {
-		if identity.KeyDigest(h.Key) == want.Digest {
-			ring = append(ring, h)
-		}
-	}
+	ring := ordered(held, want)
 	if len(ring) == 0 {
 		return errKeyMissing
-	}
-	for _, h := range held {
-		if d := identity.KeyDigest(h.Key); d != want.Digest && (d == want.Previous || h.Serial > want.Serial) {
-			ring = append(ring, h)
-		}
 	}
 	if sameKeys(ring, held) {
 		return nil
@@ -175,16 +165,28 @@ func (k *keyring) arrange(want plan.Key) error {
 	return k.set(ring)
 }
 
-func sameKeys(a, b []identity.GossipKey) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if string(a[i].Key) != string(b[i].Key) {
-			return false
+// ordered returns the keys of these that the plan wants, the one in use first, or none if that is
+// missing. Its serial is the plan's: nothing else finds one that was damaged on disk.
+func ordered(held []identity.GossipKey, want plan.Key) (ring []identity.GossipKey) {
+	for _, h := range held {
+		if identity.KeyDigest(h.Key) == want.Digest {
+			h.Serial = want.Serial
+			ring = append(ring, h)
 		}
 	}
-	return true
+	if len(ring) == 0 {
+		return nil
+	}
+	for _, h := range held {
+		if d := identity.KeyDigest(h.Key); d != want.Digest && (d == want.Previous || h.Serial > want.Serial) {
+			ring = append(ring, h)
+		}
+	}
+	return ring
+}
+
+func sameKeys(a, b []identity.GossipKey) bool {
+	return slices.EqualFunc(a, b, func(x, y identity.GossipKey) bool { return x.Serial == y.Serial && bytes.Equal(x.Key, y.Key) })
 }
 
 // seek asks others for the keys while this node is not settled, since it may be unable to
