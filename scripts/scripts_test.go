@@ -126,6 +126,52 @@ func TestTimes(t *testing.T) {
 	}
 }
 
+// TestFuzz says how many inputs a target had, runs it again where only its time was over, and fails
+// where it had hardly any.
+func TestFuzz(t *testing.T) {
+	const over = "--- FAIL: FuzzOne (5.01s)\n    context deadline exceeded\nFAIL\n"
+	for name, c := range map[string]struct {
+		first, second, time string
+		runs                int
+		passes              bool
+		says                string
+	}{
+		"many":             {"fuzz: elapsed: 3s, execs: 900 (300/sec)\nfuzz: elapsed: 5s, execs: 1500 (300/sec)\nPASS\n", "", "5s", 1, true, "1500 executions in 5s"},
+		"few":              {"fuzz: elapsed: 60s, execs: 18 (0/sec)\nPASS\n", "", "60s", 1, false, "fewer than 10 executions a second"},
+		"none":             {"PASS\n", "", "5s", 1, false, "fewer than 10 executions a second"},
+		"few, but briefly": {"fuzz: elapsed: 2s, execs: 3 (1/sec)\nPASS\n", "", "2s", 1, true, "3 executions in 2s"},
+		"the time is over": {over, "fuzz: elapsed: 5s, execs: 800 (160/sec)\nPASS\n", "5s", 2, true, "800 executions in 5s"},
+		"twice":            {over, over, "5s", 2, false, "FAIL"},
+		"an input fails":   {"Failing input written to it\n" + over, "", "5s", 1, false, "Failing input"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			script := `#!/bin/sh
+cd "` + dir + `" && echo "$@" >>calls && n=$(grep -c . calls) && cat $n && ! grep -q ^FAIL $n
+`
+			for file, text := range map[string]string{"1": c.first, "2": c.second, "go": script} {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			run := exec.CommandContext(t.Context(), "./fuzz", "./a", "FuzzOne", c.time)
+			run.Env = append(os.Environ(), "GO="+filepath.Join(dir, "go"))
+			out, err := run.CombinedOutput()
+			if passes := err == nil; passes != c.passes || !strings.Contains(string(out), c.says) {
+				t.Errorf("fuzz passes: %t, want %t:\n%s", passes, c.passes, out)
+			}
+			calls, err := os.ReadFile(filepath.Join(dir, "calls"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := strings.Repeat("test ./a -run ^$ -fuzz ^FuzzOne$ -fuzztime "+c.time+" -fuzzminimizetime 5x\n", c.runs)
+			if string(calls) != want {
+				t.Errorf("it ran\n%swant\n%s", calls, want)
+			}
+		})
+	}
+}
+
 // TestFuzzHours gives each target its portions, goes on where it stopped, and ends at a failure.
 func TestFuzzHours(t *testing.T) {
 	script, err := filepath.Abs("fuzzhours")
