@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,8 +232,27 @@ func TestRevocation(t *testing.T) {
 		if err := bad.Exited(time.Minute); !errors.Is(err, node.ErrRemoved) {
 			t.Fatalf("the revoked node ended with %v", err)
 		}
-		c.Grow(1) // newcomers get the new key
+		rest = append(rest, c.Grow(1)...) // newcomers get the new key
+		known := gossipKeys(t, bad)
+		c.Wait("nobody takes a key that it knows", time.Minute, func() bool {
+			return !slices.ContainsFunc(rest, func(o *nodetest.Instance) bool {
+				return slices.ContainsFunc(gossipKeys(t, o), func(k string) bool { return slices.Contains(known, k) })
+			})
+		})
 	})
+}
+
+// gossipKeys returns the keys that a node has on disk.
+func gossipKeys(t *testing.T, of *nodetest.Instance) (list []string) {
+	t.Helper()
+	id, err := identity.Load(filepath.Join(of.Options.DataDir, "identity"), identity.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range id.GossipKeys() {
+		list = append(list, string(k.Key))
+	}
+	return list
 }
 
 // A node that is down while the key turns finds its way back.
