@@ -194,7 +194,7 @@ func join() *cobra.Command {
 			if d.JSON {
 				return output.JSON(cmd.OutOrStdout(), s)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is in the mesh, which has %d members and is led by %s.\n", output.Cell(s.Node), s.Members, output.Cell(s.Leader))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is in the mesh, which has %s and is led by %s.\n", output.Cell(s.Node), output.Plural(s.Members, "member", "members"), output.Cell(s.Leader))
 			return err
 		},
 	}

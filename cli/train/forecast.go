@@ -170,7 +170,7 @@ func forecastNotes(f api.JobForecast) (notes []string) {
 		if r.Why == "" {
 			continue
 		}
-		note := fmt.Sprintf("%s on %d nodes: %s", r.Strategy, r.Nodes, r.Why)
+		note := fmt.Sprintf("%s on %s: %s", r.Strategy, output.Plural(r.Nodes, "node", "nodes"), r.Why)
 		if n := enough(f.Rows, r); n > 0 {
 			note += fmt.Sprintf("; it fits on %d nodes", n)
 		}

@@ -128,7 +128,7 @@ func (v *view) begin() {
 		if len(s.Nodes) > 0 {
 			where = " on " + output.Cell(output.NodeList(s.Nodes))
 		}
-		v.live.Line(fmt.Sprintf("Job %s trains %s on %s%s, %d epochs.", output.Cell(s.ID), output.Cell(output.ModelName(s.Model, s.Models)), output.Cell(s.Dataset), where, s.EpochsTotal))
+		v.live.Line(fmt.Sprintf("Job %s trains %s on %s%s, %s.", output.Cell(s.ID), output.Cell(output.ModelName(s.Model, s.Models)), output.Cell(s.Dataset), where, output.Plural(s.EpochsTotal, "epoch", "epochs")))
 	}
 }
 

@@ -214,7 +214,7 @@ func (f *findings) verdict(d plan.Dataset) error {
 	}
 	const most = 8
 	if more := len(list) - most; more > 0 {
-		list = append(list[:most], fmt.Sprintf("and so on for %d shards more", more))
+		list = append(list[:most], "and so on for "+shardCount(more)+" more")
 	}
 	if len(list) == 0 {
 		return nil

@@ -49,9 +49,11 @@ func TestWhatAVerificationFound(t *testing.T) {
 	if err := whole.verdict(d); err != nil {
 		t.Errorf("got %v", err)
 	}
-	many := plan.Dataset{Name: "g", Nodes: []string{"a"}, Shards: make([]plan.Shard, 20)}
-	if err := new(findings).verdict(many); err == nil || !strings.HasSuffix(err.Error(), "and so on for 12 shards more") {
-		t.Errorf("got %v", err)
+	for shards, says := range map[int]string{20: "and so on for 12 shards more", 9: "and so on for 1 shard more"} {
+		many := plan.Dataset{Name: "g", Nodes: []string{"a"}, Shards: make([]plan.Shard, shards)}
+		if err := new(findings).verdict(many); err == nil || !strings.HasSuffix(err.Error(), says) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -42,8 +42,10 @@ type LostShards struct {
 
 func (e *LostShards) Error() string {
 	first, more := e.Lost[0], ""
-	if n := len(e.Lost) - 1; n > 0 {
-		more = fmt.Sprintf(", and so are %d others", n)
+	if n := len(e.Lost) - 1; n == 1 {
+		more = ", nor can another"
+	} else if n > 1 {
+		more = fmt.Sprintf(", nor can %d others", n)
 	}
 	text := fmt.Sprintf("shard %d of dataset %s can't be used (%s)%s", first.Shard, e.Dataset, first.Why, more)
 	if !e.Elsewhere() {

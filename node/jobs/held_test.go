@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -41,6 +42,18 @@ func holding(t *testing.T, w *world, files *scripted) *held {
 	t.Cleanup(h.end)
 	<-h.done
 	return h
+}
+
+func TestLostShardsAreCounted(t *testing.T) {
+	for n, says := range map[int]string{1: "(gone), and no", 2: "(gone), nor can another, and no", 3: "(gone), nor can 2 others, and no"} {
+		e := LostShards{Dataset: "g"}
+		for i := range n {
+			e.Lost = append(e.Lost, &shards.Unusable{Shard: i, Why: "gone"})
+		}
+		if !strings.Contains(e.Error(), says) {
+			t.Errorf("of %d: %v", n, &e)
+		}
+	}
 }
 
 // While one looks at a file that has changed, no other takes it for unchanged.

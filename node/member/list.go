@@ -201,21 +201,21 @@ func (m *Member) unlike(s *plan.State) (list []string) {
 
 // Problems returns sentences about what is wrong with the mesh, and what to do about it.
 func (m *Member) Problems(s *plan.State) []string {
-	voters, unlike := 0, m.unlike(s)
-	var list, dead, leaving []string
+	unlike := m.unlike(s)
+	var list, dead, leaving, voters []string
 	for _, server := range m.plan.Servers() {
 		if server.Voter {
-			voters++
+			voters = append(voters, s.NameOf(server.ID))
 		}
 	}
 	if lack := m.plan.Lack(); lack != nil {
 		list = append(list, fmt.Sprintf("this node takes no part in decisions, since it can't write to the plan's log (%v): make room, and it goes on by itself", lack))
 	}
-	if voters == 0 && len(unlike) == 0 {
+	if len(voters) == 0 && len(unlike) == 0 {
 		list = append(list, "this node has not reached the mesh yet: it seeks its members where it knew them; if they have all moved, start it again with --join HOST:PORT of one")
-	} else if voters > 0 && m.orders.Leader() == "" {
-		list = append(list, fmt.Sprintf("no leader has been heard from for %s, so what is known of the mesh is as old: more than half of the %d voters must be up; if they are lost for good, see `hopmesh recover --help`",
-			m.plan.Silence().Truncate(time.Second), voters))
+	} else if len(voters) > 0 && m.orders.Leader() == "" {
+		list = append(list, fmt.Sprintf("no leader has been heard from for %s, so what is known of the mesh is as old: %s, see `hopmesh recover --help`",
+			m.plan.Silence().Truncate(time.Second), needed(voters)))
 	}
 	for id, p := range s.Members {
 		if g, ok := m.mesh.Member(id); id != m.cfg.ID.ID() && (!ok || g.Status != mesh.Alive) && m.mesh.Unlike(id) == "" {
@@ -243,4 +243,12 @@ func (m *Member) Problems(s *plan.State) []string {
 		list = append(list, "a node was revoked and the gossip key is being replaced: live nodes that can't be reached hold this up")
 	}
 	return list
+}
+
+// needed says which voters must be up, and begins to say what else to do.
+func needed(voters []string) string {
+	if len(voters) == 1 {
+		return fmt.Sprintf("%s, the only voter, must be up; if it is lost for good", voters[0])
+	}
+	return fmt.Sprintf("more than half of the %d voters must be up; if they are lost for good", len(voters))
 }

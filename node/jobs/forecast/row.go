@@ -55,7 +55,7 @@ func assumptions(r *api.ForecastRequest, rates forecast.Rates, s *subject, strat
 	shards := len(s.Graph.Sizes)
 	for _, n := range r.Nodes {
 		if n > shards {
-			all = append(all, fmt.Sprintf("the dataset has %d shards: on more nodes it is forecast as if it had been cut into as many, without copies", shards))
+			all = append(all, fmt.Sprintf("on more nodes than the dataset has shards (%d) it is forecast as if it had been cut into as many, without copies", shards))
 			break
 		}
 	}

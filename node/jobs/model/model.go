@@ -423,8 +423,12 @@ func (m *Models) predict(ctx context.Context, j plan.Job, file modelFile, l *loa
 // fits returns an error if this node's disk has too little room for the shards that it lacks.
 func (m *Models) fits(folder, dataset string, lacks int, bytes uint64) error {
 	if free, _, err := budget.Disk(folder); err == nil && bytes > free {
-		return fmt.Errorf("node %s lacks %d shards of dataset %s, which take %s on its disk while it predicts, and has %s free: free some space in its data directory, or ask a node that holds more of them",
-			m.cfg.Name, lacks, dataset, budget.Format(bytes), budget.Format(free))
+		what, take := fmt.Sprintf("%d shards", lacks), "take"
+		if lacks == 1 {
+			what, take = "1 shard", "takes"
+		}
+		return fmt.Errorf("node %s lacks %s of dataset %s, which %s %s on its disk while it predicts, and has %s free: free some space in its data directory, or ask a node that holds more of them",
+			m.cfg.Name, what, dataset, take, budget.Format(bytes), budget.Format(free))
 	}
 	return nil
 }

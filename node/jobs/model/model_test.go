@@ -22,6 +22,9 @@ func TestShardsThatFindNoRoom(t *testing.T) {
 	if err := m.fits(t.TempDir(), "g", 3, 1<<20); err != nil {
 		t.Error(err)
 	}
+	if err := m.fits(t.TempDir(), "g", 1, 1<<62); err == nil || !strings.Contains(err.Error(), "node n2 lacks 1 shard of dataset g, which takes ") {
+		t.Errorf("of one shard: %v", err)
+	}
 	if err := m.fits(t.TempDir(), "g", 3, 1<<62); err == nil || !strings.Contains(err.Error(), "node n2 lacks 3 shards of dataset g") || !strings.Contains(err.Error(), "free some space") {
 		t.Error(err)
 	}
