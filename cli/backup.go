@@ -104,7 +104,12 @@ func whole(path string, write func(io.Writer) error) (int64, error) {
 		}
 		return 0, errors.Join(err, os.Remove(file.Name()))
 	}
-	return info.Size(), nil
+	// Without this, a crash of the machine could take the file's name with it.
+	folder, err := os.Open(filepath.Dir(path))
+	if err == nil {
+		err = errors.Join(folder.Sync(), folder.Close())
+	}
+	return info.Size(), err
 }
 
 func restore(run func(context.Context, RestoreConfig, io.Writer) error) *cobra.Command {
