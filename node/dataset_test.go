@@ -84,17 +84,7 @@ func clean(t *testing.T, c *nodetest.Cluster, nodes ...*nodetest.Instance) {
 	t.Helper()
 	c.WaitEqual(2 * time.Minute)
 	for _, n := range nodes {
-		c.Wait(n.Name+" has its shards and nothing else", 2*time.Minute, func() bool {
-			want := 0
-			for _, sum := range n.Datasets() {
-				for _, s := range n.Dataset(sum.Name).Shards {
-					if s.Owner == n.Name || slices.Contains(s.Replicas, n.Name) {
-						want++
-					}
-				}
-			}
-			return len(n.Files()) == want
-		})
+		c.Wait(n.Name+" has its shards and nothing else", 2*time.Minute, func() bool { return n.CheckFiles() == nil })
 	}
 	sound(t, c)
 }

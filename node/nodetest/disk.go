@@ -126,6 +126,23 @@ func (c *Cluster) checkHolders(seenBy *Instance) error {
 	return nil
 }
 
+// CheckFiles returns an error unless a node's folder of datasets has the files of the shards that it
+// holds, by its own plan, and no others.
+func (i *Instance) CheckFiles() error {
+	want := 0
+	for _, sum := range i.Datasets() {
+		for _, s := range i.Dataset(sum.Name).Shards {
+			if s.Owner == i.Name || slices.Contains(s.Replicas, i.Name) {
+				want++
+			}
+		}
+	}
+	if has := i.Files(); len(has) != want {
+		return fmt.Errorf("%s holds %d shards, and has the files %v", i.Name, want, has)
+	}
+	return nil
+}
+
 // has reports whether the file on the node's disk is that shard.
 func (i *Instance) has(s api.DatasetShard) bool {
 	return slices.ContainsFunc(i.Files(), func(name string) bool {

@@ -2,8 +2,12 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hopmesh/hopmesh/node/api"
@@ -124,7 +128,30 @@ func (w *world) check(want []string) {
 		err = w.c.CheckHolders()
 		return err == nil
 	})
+	w.c.Wait("no node has files of which nobody knows", toAgree, func() bool {
+		w.look()
+		for _, i := range w.staying() {
+			if err = errors.Join(i.CheckFiles(), leftovers(i.Options.DataDir)); err != nil && !w.going[i] {
+				return false
+			}
+		}
+		err = nil
+		return true
+	})
 	w.named()
+}
+
+// leftovers returns an error if files lie below a node's folder that were never finished.
+func leftovers(dir string) error {
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // files come and go
+		}
+		if name := filepath.Base(path); err == nil && (strings.HasSuffix(name, ".tmp") || strings.HasSuffix(name, ".part") || strings.Contains(name, ".borrowed-")) {
+			return fmt.Errorf("%s is left", path)
+		}
+		return err
+	})
 }
 
 // verify has all nodes read their files, which ends with an error where one is damaged. Those that

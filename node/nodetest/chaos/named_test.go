@@ -1,6 +1,9 @@
 package chaos
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,5 +64,18 @@ func TestFindings(t *testing.T) {
 	}
 	if err := f.compare(nil); err != nil || len(f.open) > 0 {
 		t.Error(err, f.open)
+	}
+}
+
+func TestLeftovers(t *testing.T) {
+	for name, left := range map[string]bool{"jobs/j1-0/last.safetensors": false, "jobs/j1-0/last.safetensors.tmp": true, "datasets/0a/0001.safetensors.part": true, "jobs/predict.borrowed-7/x": true} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := leftovers(dir); (err != nil) != left {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
