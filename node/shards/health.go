@@ -25,8 +25,11 @@ type health struct {
 	told map[string]string
 }
 
-// loss is why a file was dropped.
-type loss struct{ why string }
+// loss is why a file was dropped, and whether users were told.
+type loss struct {
+	why  string
+	told bool
+}
 
 const (
 	whyGone      = "its file is gone"
@@ -36,9 +39,9 @@ const (
 
 // tidy forgets what is known of files that are of no interest any more. Called with mu held.
 func (h *health) tidy(k *Keeper) {
-	for f := range h.losses {
+	for f, l := range h.losses {
 		d, in := k.plan.Datasets[f.dataset]
-		if !in || f.shard >= len(d.Shards) || !d.Lost(f.shard) && !d.Wants(k.cfg.Self, f.shard) {
+		if !in || f.shard >= len(d.Shards) || (l.told || k.cfg.Damage == nil) && !d.Lost(f.shard) && !d.Wants(k.cfg.Self, f.shard) {
 			delete(h.losses, f)
 		}
 	}

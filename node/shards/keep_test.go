@@ -65,6 +65,33 @@ func TestRestartCopiesNothing(t *testing.T) {
 	})
 }
 
+// What a node has lost is named even if it is not wanted there any more, so that nothing is fetched.
+func TestLossOfWhatNobodyWants(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.bring(500)
+		told := new(heard)
+		w.told = told
+		w.run("a")
+		stop := w.run("b")
+		w.place("a", "b")
+		w.until("both hold it", w.settled("a", "b"))
+		stop()
+		if err := os.Remove(w.file("b", 0)); err != nil {
+			t.Fatal(err)
+		}
+		w.place("a", "c") // which is away, so that the second still counts as a holder
+		if d := w.plan(); !d.Holds("b", 0) || d.Wants("b", 0) {
+			t.Fatalf("the plan is %+v", d.Shards)
+		}
+		w.run("b")
+		w.until("the plan forgets it", func() bool { return !w.plan().Holds("b", 0) })
+		<-time.After(restEvery)
+		if len(told.found) != 1 || len(told.repaired) != 1 {
+			t.Errorf("named: %q, repaired: %q", told.found, told.repaired)
+		}
+	})
+}
+
 // A file that vanishes while the node runs is noticed when it is asked for.
 func TestFileThatVanishes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
