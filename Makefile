@@ -177,7 +177,7 @@ compare: ## the speed of this tree beside that of commit BASE, measured in turns
 chaos: ## SEEDS (1000) histories of faults over whole meshes in virtual time, from seed FIRST (0)
 	GO=$(GO) scripts/chaos virtual $(or $(FIRST),0) $(or $(SEEDS),1000) $(if $(RESULTS),$(RESULTS)/chaos.md)
 
-chaos-processes: ## the same over SEEDS (100) meshes of real processes, in network namespaces (needs root)
+chaos-processes: ## the same over SEEDS (100) meshes of real processes, in network namespaces, with disks that lose what was not synced (needs root, loop devices and mkfs.ext4)
 	GO=$(GO) scripts/chaos processes $(or $(FIRST),0) $(or $(SEEDS),100) $(if $(RESULTS),$(RESULTS)/chaos.md)
 
 .PHONY: golden

@@ -13,7 +13,7 @@ import (
 // What can happen. Files are damaged while their node does not run; one that runs is killed
 // before.
 const (
-	kill      = "kill"      // as kill -9 does
+	kill      = "kill"      // as kill -9 does; every other process loses its power, and what it had not synced
 	stop      = "stop"      // as SIGTERM does
 	pause     = "pause"     // as SIGSTOP does, until all is healed
 	restart   = "restart"   // of a node that was killed or stopped

@@ -235,7 +235,7 @@ func (s *settlement) befall(f fault) {
 	var err error
 	switch f.Kind {
 	case kill:
-		s.kill(i)
+		err = s.kill(i, f.Much < 0.5)
 	case stop:
 		s.stop(i)
 	case restart:
@@ -290,11 +290,18 @@ func (s *settlement) heal() error {
 	return s.field.Heal(s.Context())
 }
 
-func (s *settlement) kill(i int) {
-	if s.runs(i) {
-		delete(s.still, i)
-		_ = s.crew.Nodes[i].Kill()
+// kill kills a node that runs, or pulls its plug.
+func (s *settlement) kill(i int, plug bool) error {
+	if !s.runs(i) {
+		return nil
 	}
+	delete(s.still, i)
+	_ = s.crew.Nodes[i].Kill()
+	if !plug {
+		return nil
+	}
+	s.Logf("what n%d has not synced is lost", i+1)
+	return s.disks[i].blackout()
 }
 
 func (s *settlement) stop(i int) {
@@ -327,8 +334,11 @@ func (s *settlement) damage(i int, f fault) {
 	if s.going[i] {
 		return
 	}
-	s.kill(i)
-	path, err := damage(s.crew.Nodes[i].Folder, f)
+	err := s.kill(i, false)
+	path := ""
+	if err == nil {
+		path, err = damage(s.crew.Nodes[i].Folder, f)
+	}
 	switch {
 	case err != nil:
 		s.Fatalf("damage a file of n%d: %v", i+1, err)
