@@ -54,6 +54,9 @@ func runProcesses(t *testing.T, seed uint64) {
 	}()
 	s := settle(t, h)
 	s.happen()
+	if seed%5 == 4 && *only == "" {
+		s.outage()
+	}
 	s.recover()
 	s.check(want)
 }
@@ -302,6 +305,24 @@ func (s *settlement) kill(i int, plug bool) error {
 	}
 	s.Logf("what n%d has not synced is lost", i+1)
 	return s.disks[i].blackout()
+}
+
+// outage has all machines lose their power at once.
+func (s *settlement) outage() {
+	var all []int
+	for i, p := range s.crew.Nodes {
+		if s.runs(i) {
+			all = append(all, i)
+			delete(s.still, i)
+			_ = p.Kill()
+		}
+	}
+	for _, i := range all {
+		if err := s.disks[i].blackout(); err != nil {
+			s.Fatal(err)
+		}
+	}
+	s.Logf("what %d nodes have not synced is lost at once", len(all))
 }
 
 func (s *settlement) stop(i int) {
