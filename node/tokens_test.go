@@ -94,6 +94,22 @@ func TestTokensOfARevokedNodeEnd(t *testing.T) {
 	})
 }
 
+// The new join command does not send newcomers to the revoked node, which gossip still sees.
+func TestNobodyIsSentToARevokedNode(t *testing.T) {
+	nodetest.Virtual(t, 2, func(t *testing.T, c *nodetest.Cluster) {
+		leader := c.Leader()
+		bad := c.Others(leader)[0]
+		made, err := leader.API().CreateToken(t.Context(), time.Hour, 0)
+		if err != nil || !strings.Contains(made.Join, "--join "+bad.Addr()) {
+			t.Fatalf("while it is a member: %q, %v", made.Join, err)
+		}
+		out, err := leader.API().ForceLeave(t.Context(), api.ForceLeaveRequest{Name: bad.Name, Revoke: true})
+		if err != nil || !strings.Contains(out.Join, "--join "+leader.Addr()) || strings.Contains(out.Join, bad.Addr()) {
+			t.Errorf("the new join command is %q, %v", out.Join, err)
+		}
+	})
+}
+
 // The plan counts uses: of newcomers that ask at once, at different nodes, as many get in as
 // the token admits.
 func TestUsesOfATokenAreCounted(t *testing.T) {

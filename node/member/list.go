@@ -83,7 +83,7 @@ func (m *Member) ForceLeave(ctx context.Context, r api.ForceLeaveRequest) (api.F
 	out := api.ForcedOut{Name: r.Name, OK: true, Tokens: done.Tokens, APITokens: done.API}
 	out.Warning = done.warning()
 	if len(done.Tokens) > 0 {
-		t, err := m.CreateToken(ctx, nextToken, 0)
+		t, err := m.invite(ctx, nextToken, 0, r.Name)
 		if err != nil {
 			m.cfg.Log.Warn("the tokens of a revoked node have ended, and a new one could not be made", "err", err)
 			return out, nil // the node is out, which is what was asked for
@@ -113,11 +113,16 @@ func (f forcedOut) warning() string {
 // CreateToken makes a token that admits nodes: so many, or any number if uses is 0. With a
 // ttl of 0 it never expires.
 func (m *Member) CreateToken(ctx context.Context, ttl time.Duration, uses uint64) (api.Token, error) {
+	return m.invite(ctx, ttl, uses, "")
+}
+
+// invite makes a token whose join command does not send newcomers to one node, if it is named.
+func (m *Member) invite(ctx context.Context, ttl time.Duration, uses uint64, not string) (api.Token, error) {
 	made, err := m.admission.createToken.Do(ctx, tokenRequest{TTL: ttl, Uses: uses})
 	if err != nil {
 		return api.Token{}, lead.APIError(err)
 	}
-	t := api.Token{Token: made.Token, ID: made.ID, Join: fmt.Sprintf("hopmesh agent --join %s --token %s", strings.Join(m.seeds(), " --join "), made.Token)}
+	t := api.Token{Token: made.Token, ID: made.ID, Join: fmt.Sprintf("hopmesh agent --join %s --token %s", strings.Join(m.seeds(not), " --join "), made.Token)}
 	if !made.Expires.IsZero() {
 		t.Expires = &made.Expires
 	}
@@ -125,14 +130,17 @@ func (m *Member) CreateToken(ctx context.Context, ttl time.Duration, uses uint64
 }
 
 // seeds returns the addresses for a join command: this node's, and one more so that
-// the command still works when this node is down.
-func (m *Member) seeds() []string {
+// the command still works when this node is down. That one is a member, since it gets to know the
+// token, and not the one that is to go: gossip may see it for a while, and the plan be on its way.
+func (m *Member) seeds(not string) []string {
 	var own, others []string
+	s := m.plan.State()
 	for _, p := range m.mesh.Members() {
+		member, in := s.Members[p.ID]
 		switch {
 		case p.ID == m.cfg.ID.ID():
 			own = append(own, p.Addr.String())
-		case p.Status == mesh.Alive:
+		case p.Status == mesh.Alive && in && !member.Leaving && member.Name != not && p.ID != not:
 			others = append(others, p.Addr.String())
 		}
 	}
