@@ -69,7 +69,7 @@ const (
 
 // blackout loses what was not synced, as a machine does that loses its power. No process may use the
 // disk.
-func (d disk) blackout() error {
+func (d *disk) blackout() error {
 	f, err := os.Open(d.at)
 	if err != nil {
 		return err
@@ -78,14 +78,21 @@ func (d disk) blackout() error {
 	if err != nil {
 		return fmt.Errorf("stop a node's disk: %w", err)
 	}
-	if err := unix.Unmount(d.at, 0); err != nil {
+	if err := unix.Unmount(d.at, unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("stop a node's disk: %w", err)
 	}
-	return d.mount()
+	// Other processes have mount namespaces of their own, which keep the disk that was stopped: what
+	// had come to it goes on as another.
+	before := d.image
+	d.image += "+"
+	if err := command("cp", "--sparse=always", before, d.image); err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(before), d.mount())
 }
 
 func TestBlackout(t *testing.T) {
-	d := attach(t, t.TempDir(), 1)[0]
+	d := &attach(t, t.TempDir(), 1)[0]
 	write := func(name string, sync bool) {
 		f, err := os.Create(filepath.Join(d.at, name))
 		if err == nil {
