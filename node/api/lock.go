@@ -14,7 +14,7 @@ func Locked(h http.Handler, secret, path string) http.Handler {
 	want := sha256.Sum256([]byte(secret))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !onlyReads(r) {
-			given, _ := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
+			given, _ := shown(r)
 			// Digests are of equal length, so that the time does not tell that of the secret.
 			if got := sha256.Sum256([]byte(given)); subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 				fail(w, NewError(http.StatusForbidden,
@@ -41,6 +41,15 @@ func ReadOnly(h http.Handler) http.Handler {
 
 // bearer stands in front of the secret in the header Authorization.
 const bearer = "Bearer "
+
+// shown returns the secret that a request shows. The scheme's name may be in any case.
+func shown(r *http.Request) (secret string, is bool) {
+	h := r.Header.Get("Authorization")
+	if len(h) < len(bearer) || !strings.EqualFold(h[:len(bearer)], bearer) {
+		return "", false
+	}
+	return h[len(bearer):], true
+}
 
 // onlyReads reports whether a request reads what everybody may see. Profiles are not that:
 // they show the command line, and take processor time. Nor is a program that attaches to a

@@ -29,7 +29,7 @@ func TestLock(t *testing.T) {
 	} {
 		for given, opens := range map[string]bool{
 			"": c.open, "Bearer ": c.open, "Bearer 0123456789abcdee": c.open, "Bearer 0123456789abcdef0": c.open, "Basic " + key: c.open,
-			"Bearer " + key: true,
+			"Bearer " + key: true, "bearer " + key: true, key: c.open,
 		} {
 			f := &fake{}
 			r := httptest.NewRequest(c.method, c.path, strings.NewReader("{}"))

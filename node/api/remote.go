@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/hopmesh/hopmesh/node/api/limit"
@@ -54,7 +53,7 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request, need who) {
 		g.next.ServeHTTP(w, r)
 		return
 	}
-	given, scheme := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
+	given, scheme := shown(r)
 	if !scheme || given == "" {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		fail(w, NewError(http.StatusUnauthorized, "the API needs a token here: give --api-token-file FILE, or send the header Authorization: Bearer TOKEN; `hopmesh api token create` on a node makes one"))
