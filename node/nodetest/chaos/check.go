@@ -33,7 +33,18 @@ func (w *world) recover() {
 	}
 	w.asked.Wait()
 	w.c.Wait("all nodes are ready and hold equal plans", toAgree, func() bool { w.look(); return w.agreed() })
-	w.c.Wait("the job is done", toFinish, func() bool { w.look(); return w.done(w.job) })
+	late := time.Now().Add(toFinish / 2)
+	w.c.Wait("the job is done", toFinish, func() bool {
+		if !late.IsZero() && time.Now().After(late) { // for who reads the failure
+			late = time.Time{}
+			for _, i := range w.staying() {
+				j := w.jobOn(i, w.job)
+				w.c.T.Logf("%s: job %s is %s on %v, generation %d, epoch %d, step %d of %d; %q", i.Name, j.ID, j.State, j.Nodes, j.Generation, j.Epoch, j.Step, j.Steps, j.Problems)
+			}
+		}
+		w.look()
+		return w.done(w.job)
+	})
 }
 
 // staying lists the nodes that have not gone. Who was asked to go may have stayed, if
