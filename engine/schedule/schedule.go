@@ -40,4 +40,7 @@ type Plan interface {
 	// Await returns the entry that was proposed in this run from an epoch on, once it is agreed
 	// on. It returns an error if it never will be.
 	Await(ctx context.Context, from int) (Entry, error)
+	// Known waits until At knows what holds in an epoch. An entry that says what one before it says
+	// of the same nodes is not added, so that Await would not see it.
+	Known(ctx context.Context, epoch int, rate float64) (Entry, error)
 }

@@ -54,8 +54,19 @@ func (t *Trainer) Agreed(ctx context.Context, decide func() (schedule.Entry, err
 		return e, err
 	}
 	e.From = t.from()
-	t.Sharing.Entry, err = t.propose(ctx, e)
-	return t.Sharing.Entry, err
+	if !t.scheduled() {
+		t.Sharing.Entry, err = t.propose(ctx, e)
+		return t.Sharing.Entry, err
+	}
+	if e.Rate = t.rate(); t.Session.Work.Self == 0 {
+		t.Options.Schedule.Propose(e)
+	}
+	// The plan may find that an entry of the same nodes from before says the same, and add none.
+	if e, err = t.Options.Schedule.Known(ctx, e.From, e.Rate); err != nil {
+		return e, fmt.Errorf("agree on how the nodes share epochs from %d on: %w", t.from(), err)
+	}
+	t.Sharing.Entry = e
+	return e, nil
 }
 
 // propose has the nodes agree on an entry, and returns what they agree on.

@@ -111,14 +111,29 @@ func (a *agreed) Propose(e schedule.Entry) {
 
 // Await implements schedule.Plan.
 func (a *agreed) Await(ctx context.Context, from int) (schedule.Entry, error) {
+	return a.await(ctx, func(list planned.List) (planned.Entry, bool) {
+		for _, e := range list {
+			if e.From == from && e.Generation == a.generation {
+				return e, true
+			}
+		}
+		return planned.Entry{}, false
+	})
+}
+
+// Known implements schedule.Plan.
+func (a *agreed) Known(ctx context.Context, epoch int, rate float64) (schedule.Entry, error) {
+	return a.await(ctx, func(list planned.List) (planned.Entry, bool) { return list.At(epoch, a.work, rate) })
+}
+
+// await waits until a list has what is sought.
+func (a *agreed) await(ctx context.Context, find func(planned.List) (planned.Entry, bool)) (schedule.Entry, error) {
 	for {
 		a.mu.Lock()
 		list, refused, changed := a.list, a.refused, a.changed
 		a.mu.Unlock()
-		for _, e := range list {
-			if e.From == from && e.Generation == a.generation {
-				return followed(e), nil
-			}
+		if e, found := find(list); found {
+			return followed(e), nil
 		}
 		if refused != nil {
 			return schedule.Entry{}, fmt.Errorf("the plan does not take it: %w", refused)

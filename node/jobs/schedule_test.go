@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	planned "github.com/hopmesh/hopmesh/consensus/plan/schedule"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/schedule"
@@ -138,4 +139,25 @@ func TestJobsWithoutASchedule(t *testing.T) {
 			t.Errorf("%d of 3 nodes have no schedule: %+v", none, j)
 		}
 	})
+}
+
+// A job comes back to nodes that had it before, with nothing done in between: the plan takes what is
+// proposed for it by dropping what the others were to follow, and adds no entry.
+func TestScheduleOfNodesFromBefore(t *testing.T) {
+	here, there := planned.Entry{From: 5, Strategy: "pipe", Work: "here", Generation: 1}, planned.Entry{From: 13, Strategy: "pipe", Work: "there", Generation: 2}
+	a := &agreed{work: "here", generation: 3, list: planned.List{here, there}, changed: make(chan struct{})}
+	if _, known := a.At(13, 0); known {
+		t.Fatal("what other nodes were to follow counts")
+	}
+	again := here
+	again.From, again.Generation = 13, 3
+	var err error
+	if a.list, err = a.list.With(again, 40); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if e, err := a.Known(ctx, 13, 0); err != nil || e.From != 5 {
+		t.Errorf("%+v, %v", e, err)
+	}
 }
