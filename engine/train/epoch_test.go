@@ -35,7 +35,11 @@ func TestCheckpointsOfTheFirstFormat(t *testing.T) {
 		Epoch: 2, Model: 1, Loss: 0.25, Seconds: 4, Phases: epoch.Phases{Sample: 1, Gather: 2, Compute: 3, Reduce: 4, Wait: 5}, Rows: epoch.Rows{Local: 6, Remote: 4},
 		Requests: epoch.Requests{Feature: 9, Topology: 10, Activation: 13, Gradient: 12},
 		Bytes:    epoch.Bytes{Control: 1, Feature: 2, Topology: 3, Model: 4, Gradient: 5, Activation: 6, Shard: 7},
-		Eval:     &epoch.Eval{Seconds: 6, Val: new(0.5), Test: new(1.0), Score: 0.75, Loss: 7}, Hash: "ab",
+		Eval: &epoch.Eval{
+			Seconds: 6, Val: new(0.5), Test: new(1.0), Score: 0.75, Loss: 7,
+			Metrics: &epoch.Metrics{By: recipe.MacroF1, Val: map[string]float64{recipe.MacroF1: 0.75}, Test: map[string]float64{recipe.MacroF1: 1}},
+		},
+		Hash:     "ab",
 		Strategy: "pipe", Why: "w", Predicted: &epoch.Layout{Stages: 2, Ways: 3, Seconds: 9, History: 2},
 	}
 	if e := s.Last; !reflect.DeepEqual(e.Record, want) || e.Rate != 0.5 || e.Steps != 2 || e.Edges != 20 || s.Under.Epoch != 3 || s.Under.Rate != 0.5 || s.Best != nil {
