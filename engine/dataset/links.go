@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"context"
+
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/link"
 )
@@ -8,12 +10,12 @@ import (
 // Link has pairs of vertices learnt in place of targets: edges of validation and test leave the
 // topology, and the dataset is described as models of such a task see it. All edges must be
 // here.
-func (d *Graph) Link(s *link.Spec, seed uint64) (err error) {
+func (d *Graph) Link(ctx context.Context, s *link.Spec, seed uint64) (err error) {
 	whole := d.Topology
-	if d.Links, err = link.New(s, seed, whole); err != nil {
+	if d.Links, err = link.New(ctx, s, seed, whole); err != nil {
 		return err
 	}
-	if d.Topology, err = whole.Without(d.Links.Hidden); err != nil {
+	if d.Topology, err = whole.Without(ctx, d.Links.Hidden); err != nil {
 		return err
 	}
 	d.Copied = d.Topology.Bytes(whole) + d.Links.Bytes()
@@ -34,4 +36,14 @@ func (a About) Linked(s *link.Spec) About {
 	a.Classes, a.Targets = s.Width, graph.OneClass
 	a.Splits = []graph.SplitInfo{{Train: share(0), Val: share(1), Test: share(2)}}
 	return a
+}
+
+// LinkBytes returns about the least that Link takes of memory: the copied edges, and pairs as if
+// each edge had a reverse.
+func (a *About) LinkBytes(s *link.Spec) (bytes uint64) {
+	const ofPair, ofEdge, ofVertex = 8, 4, 8
+	if s.Split[0] < 1 {
+		bytes = ofVertex*a.Vertices + uint64(s.Split[0]*float64(ofEdge*a.Edges))
+	}
+	return bytes + ofPair*a.Edges/2
 }

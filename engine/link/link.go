@@ -3,6 +3,7 @@
 package link
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -73,10 +74,16 @@ type Pairs struct {
 	negatives keyed.Key
 }
 
+// lookEvery is how many vertices are looked at before New sees whether it is to end.
+const lookEvery = 1 << 16
+
 // New finds the pairs of a graph, all of whose edges must be here.
-func New(s *Spec, seed uint64, whole *sample.Topology) (*Pairs, error) {
+func New(ctx context.Context, s *Spec, seed uint64, whole *sample.Topology) (*Pairs, error) {
 	p := &Pairs{Spec: *s, whole: whole, split: keyed.New(seed, keyed.Split), negatives: keyed.New(seed, keyed.Negative)}
 	for v := range whole.Vertices() {
+		if v%lookEvery == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if !whole.Near(uint32(v)) {
 			return nil, fmt.Errorf("the edges of vertex %d are on another node: links are learnt where each node has all edges, so allow more memory with {agent.memory}", v)
 		}

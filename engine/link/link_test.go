@@ -36,7 +36,7 @@ func pairsOf(t *testing.T, s *Spec, seed uint64) (*Pairs, *sample.Topology) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(s, seed, whole)
+	p, err := New(t.Context(), s, seed, whole)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -174,12 +175,17 @@ func TestRefusals(t *testing.T) {
 		"{split} is 1, and {task} link splits edges and not vertices: leave it out, and give {edge-split}":           func(r *recipe.Recipe, _ *dataset.About) { r.Split = 1 },
 		"{batch} is full, and no messages pass along the edges of a step of {task} link, so that none would be left": func(r *recipe.Recipe, _ *dataset.About) { r.Batch = 0 },
 		"{batch} is 850, and the dataset has about 850 edges for training at most":                                   func(r *recipe.Recipe, _ *dataset.About) { r.Batch = 850 },
-		"the dataset has no edges to learn":                          func(_ *recipe.Recipe, a *dataset.About) { a.Edges = 0 },
-		"the dataset has no features":                                func(_ *recipe.Recipe, a *dataset.About) { a.Features = 0 },
-		"{train.class_weights} weighs classes, and the task is link": func(r *recipe.Recipe, _ *dataset.About) { r.Weights = []float64{1} },
-		"{edge-split} leaves none":                                   func(r *recipe.Recipe, _ *dataset.About) { r.Links.Split, r.Patience = [3]float64{0.9, 0, 0.1}, 3 },
-		"{edge-split} has shares of 0.95 in all":                     func(r *recipe.Recipe, _ *dataset.About) { r.Links.Split[2] = 0.05 },
-		"{train.loss} is \"softmax\": it is one of bce":              func(r *recipe.Recipe, _ *dataset.About) { r.Loss = task.Softmax },
+		"the dataset has no edges to learn":                                                                   func(_ *recipe.Recipe, a *dataset.About) { a.Edges = 0 },
+		"the dataset has no features":                                                                         func(_ *recipe.Recipe, a *dataset.About) { a.Features = 0 },
+		"{train.class_weights} weighs classes, and the task is link":                                          func(r *recipe.Recipe, _ *dataset.About) { r.Weights = []float64{1} },
+		"{train.class_weights} weighs classes, and the task is link: leave it out":                            func(r *recipe.Recipe, _ *dataset.About) { r.Balanced = true },
+		"of the dataset's 1000 edges {edge-split} leaves fewer than 2 for training":                           func(r *recipe.Recipe, _ *dataset.About) { r.Links.Split = [3]float64{0.001, 0.5, 0.499} },
+		"{sweep} link.width: embeddings of all models of a sweep have one width":                              another(func(s *link.Spec) { s.Width++ }),
+		"{sweep} link.negatives: all models of a sweep learn the same pairs":                                  another(func(s *link.Spec) { s.Negatives++ }),
+		"{sweep} edge-split: all models of a sweep learn the same pairs":                                      another(func(s *link.Spec) { s.Split = [3]float64{0.8, 0.1, 0.1} }),
+		"{edge-split} leaves none":                                                                            func(r *recipe.Recipe, _ *dataset.About) { r.Links.Split, r.Patience = [3]float64{0.9, 0, 0.1}, 3 },
+		"{edge-split} has shares of 0.95 in all":                                                              func(r *recipe.Recipe, _ *dataset.About) { r.Links.Split[2] = 0.05 },
+		"{train.loss} is \"softmax\": it is one of bce":                                                       func(r *recipe.Recipe, _ *dataset.About) { r.Loss = task.Softmax },
 		"settings of links, such as {edge-split}, are for {task} link, and the task is class: leave them out": func(r *recipe.Recipe, a *dataset.About) { r.Learn(task.Named("class")); a.Classes = 3 },
 		"the recipe does not say how edges are split":                                                         func(r *recipe.Recipe, _ *dataset.About) { r.Links = nil },
 	} {
@@ -190,12 +196,92 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	// How many pairs there are is known once the edges are.
-	r := linking("gcn")
+	// How many pairs there are is known once the edges are. All nodes end with that.
 	shards := enginetest.Tiny(t, 60, 5)
-	r.Batch = int(dataset.Describe(shards).Edges)/2 - 1
-	_, err := train.Run(t.Context(), r, shards, train.Options{Threads: 1, Strategies: strategies.All})
-	if want := "pairs for training: no messages pass along the edges of a step, so give a smaller number"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want %s", err, want)
+	edges := int(dataset.Describe(shards).Edges)
+	for want, change := range map[string]func(r *recipe.Recipe){
+		"pairs for training: no messages pass along the edges of a step, so give a smaller number": func(r *recipe.Recipe) { r.Batch = edges/2 - 1 },
+		"need validation edges to compare epochs by, and none was drawn": func(r *recipe.Recipe) {
+			r.Batch, r.Patience, r.Links.Split = 20, 2, [3]float64{0.5, 1e-9, 0.5 - 1e-9}
+		},
+		"the dataset has 0 pairs for training": func(r *recipe.Recipe) {
+			r.Batch, r.Links.Split = 1, [3]float64{2.001 / float64(edges), 0.5, 0.5 - 2.001/float64(edges)}
+			r.Seed = withoutTraining(t, r.Links, shards)
+		},
+	} {
+		for nodes := 1; nodes <= 2; nodes++ {
+			for node, err := range traintest.Ends(t, traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)), shards, func(_ int, of *recipe.Recipe, _ []*graph.Shard, o *train.Options) {
+				sharing := of.Sharing
+				*of = linking("gcn")
+				if of.Sharing, o.Strategies = sharing, strategies.All; nodes == 1 {
+					of.Sharing = strategy.Settings{}
+				}
+				change(of)
+			}) {
+				if err == nil || !strings.Contains(err.Error(), want) || !train.Together(err) {
+					t.Errorf("node %d of %d: %v, want %s", node, nodes, err, want)
+				}
+			}
+		}
+	}
+}
+
+// another makes a sweep of two models, whose settings of links differ.
+func another(change func(s *link.Spec)) func(*recipe.Recipe, *dataset.About) {
+	return func(r *recipe.Recipe, _ *dataset.About) {
+		*r = traintest.Swept(*r, "lr=0.01", "lr=0.02")
+		of := *r.Links
+		change(&of)
+		r.Sweep[1].Recipe.Links = &of
+	}
+}
+
+// withoutTraining returns a seed by which no pair is for training.
+func withoutTraining(t *testing.T, s *link.Spec, shards []*graph.Shard) uint64 {
+	for seed := uint64(1); ; seed++ {
+		d, err := dataset.Open(shards, 0, "none")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Link(t.Context(), s, seed); err != nil {
+			t.Fatal(err)
+		}
+		if len(d.Training) == 0 {
+			return seed
+		}
+	}
+}
+
+// Nodes that lack the memory for pairs and the copied edges all say so before any takes it.
+func TestMemoryIsRefusedBeforeEdgesAreCopied(t *testing.T) {
+	shards := enginetest.Cora(t)
+	about := dataset.Describe(shards)
+	r := recipe.DefaultRecipe("gcn")
+	r.Learn(task.Named("link"))
+	r.Features, r.Model.Hidden, r.Links.Width, r.Batch, r.Epochs = "none", 1, 1, 512, 1
+	needs := about.LinkBytes(r.Links) + budget.Program
+	for nodes := 1; nodes <= 2; nodes++ {
+		if nodes > 1 {
+			r.Sharing = strategy.Given("leap")
+		}
+		for node, err := range traintest.Ends(t, traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)), shards, func(node int, of *recipe.Recipe, _ []*graph.Shard, o *train.Options) {
+			*of, o.Strategies = r, strategies.All
+			if node == nodes-1 {
+				o.Memory = needs - 1
+			}
+		}) {
+			want := "the training needs " + budget.Format(needs)
+			if err == nil || !strings.Contains(err.Error(), want) || nodes > 1 && !train.Together(err) {
+				t.Errorf("node %d of %d: %v, want %s", node, nodes, err, want)
+			}
+		}
+	}
+	// No run takes less than was said.
+	d, err := dataset.Open(shards, 0, "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Link(t.Context(), r.Links, 1); err != nil || d.Copied < about.LinkBytes(r.Links)*97/100 || d.Copied > 2*about.LinkBytes(r.Links) {
+		t.Errorf("%d bytes were taken, and %d were expected: %v", d.Copied, about.LinkBytes(r.Links), err)
 	}
 }

@@ -27,16 +27,33 @@ func (r *Recipe) checkLinks(about dataset.About) error {
 		return errors.New("the dataset has no edges to learn: import it again from a source that has some")
 	case r.Split != 0:
 		return fmt.Errorf("{split} is %d, and {task} link splits edges and not vertices: leave it out, and give {edge-split}", r.Split)
-	case r.Weights != nil:
+	case r.Weights != nil || r.Balanced:
 		return errors.New("{train.class_weights} weighs classes, and the task is link: leave it out")
 	case r.Batch == 0:
 		return fmt.Errorf("{batch} is full, and no messages pass along the edges of a step of {task} link, so that none would be left: give a number, such as %d", LinkBatch)
+	case r.Sees(about).Splits[0].Train < 2:
+		return fmt.Errorf("of the dataset's %s {edge-split} leaves fewer than 2 for training: give a larger first share, or import a graph with more edges", Count(int(about.Edges), "edge"))
 	case uint64(r.Batch) >= r.Sees(about).Splits[0].Train:
 		return fmt.Errorf("{batch} is %d, and the dataset has about %d edges for training at most: no messages pass along the edges of a step, so give a smaller number", r.Batch, r.Sees(about).Splits[0].Train)
 	case r.Links.Split[1] == 0 && (r.Patience > 0 || r.Schedule.Kind == Plateau):
 		return errors.New("{patience} and {train.schedule}=plateau need validation edges to compare epochs by, and {edge-split} leaves none: leave them out, or give a second share above 0")
 	case r.Sharing.Topology() == strategy.Sharded:
 		return errors.New("{topology} is sharded, and {task} link is learnt where each node has all edges: leave it out")
+	}
+	return nil
+}
+
+// CheckPairs returns an error unless a step of the recipe leaves pairs for messages, and epochs can
+// be compared, of a graph with so many pairs for training and validation: how many these are is
+// known once all edges are.
+func (r *Recipe) CheckPairs(train, val int) error {
+	switch {
+	case train < 2:
+		return fmt.Errorf("the dataset has %s for training, and no messages pass along the edges of a step: give a larger first share to {edge-split}, or import a graph with more edges", Count(train, "pair"))
+	case r.Batch >= train:
+		return fmt.Errorf("{batch} is %d, and the dataset has %d pairs for training: no messages pass along the edges of a step, so give a smaller number", r.Batch, train)
+	case val == 0 && (r.Patience > 0 || r.Schedule.Kind == Plateau):
+		return errors.New("{patience} and {train.schedule}=plateau need validation edges to compare epochs by, and none was drawn: leave them out, or give a larger second share to {edge-split}")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -9,9 +10,12 @@ import (
 // Without returns a copy of the topology, all of whose edges must be here, in which edges are
 // left out as if the graph never had them: degrees, weights and self-loops are those of the rest.
 // Parts that lose nothing are shared.
-func (t *Topology) Without(hidden func(target, source uint32) bool) (*Topology, error) {
+func (t *Topology) Without(ctx context.Context, hidden func(target, source uint32) bool) (*Topology, error) {
 	to := &Topology{vertices: t.vertices, near: t.near, shift: t.shift}
 	for i := range t.parts {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		p := &t.parts[i]
 		if p.far != nil || p.times != nil || p.degrees != nil {
 			return nil, fmt.Errorf("sample: the edges of the vertices %d to %d are not all here", p.first, p.end-1)

@@ -1,6 +1,9 @@
 package sample
 
 import (
+	"context"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -35,7 +38,7 @@ func TestWithoutEdges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := whole.Without(hidden)
+	got, err := whole.Without(t.Context(), hidden)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +65,11 @@ func TestWithoutEdges(t *testing.T) {
 	if bytes, most := got.Bytes(whole), uint64(8*6+8*len(weighedPath(hidden)[1].Indices)); bytes != most {
 		t.Errorf("the copy takes %d bytes, want %d", bytes, most)
 	}
+	ended, end := context.WithCancelCause(t.Context())
+	end(io.ErrClosedPipe)
+	if _, err := whole.Without(ended, hidden); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("%v, though it was to end", err)
+	}
 }
 
 // Edges that are on another node can't be left out.
@@ -71,7 +79,7 @@ func TestWithoutEdgesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := whole.Held(func(first uint32) bool { return first == 0 })
-	if _, err := held.Without(func(_, _ uint32) bool { return true }); err == nil || err.Error() != "sample: the edges of the vertices 4 to 8 are not all here" {
+	if _, err := held.Without(t.Context(), func(_, _ uint32) bool { return true }); err == nil || err.Error() != "sample: the edges of the vertices 4 to 8 are not all here" {
 		t.Error(err)
 	}
 }

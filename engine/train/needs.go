@@ -74,12 +74,13 @@ func (t *Learner) sumBytes() uint64 {
 	return 4 * rows * uint64(t.Model.Size())
 }
 
-// The messages in which nodes exchange what memory they need: one before they take any
-// for weights, one before they take any for steps. Others precede strategies that are
-// tried, see auto.RoomFor. Offers go by in the order of their tags: the first comes
-// before the one by which nodes meet, in its step, and the second after those by which
-// they choose a strategy.
+// The messages in which nodes exchange what memory they need: one before they copy edges, where
+// pairs are learnt, one before they take any for weights, one before they take any for steps.
+// Others precede strategies that are tried, see auto.RoomFor. Offers go by in the order of their
+// tags: the first two come before the one by which nodes meet, in its step, and the last after
+// those by which they choose a strategy.
 var (
+	roomForEdges   = exchange.Tag{Lane: exchange.LaneMessages, Index: 2}
 	roomForWeights = exchange.Tag{Lane: exchange.LaneMessages, Index: 1}
 	roomForSteps   = exchange.Tag{Lane: exchange.LaneMessages, Step: 1 << 20}
 )

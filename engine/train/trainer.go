@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -100,6 +99,12 @@ func NewTrainer(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o O
 		t.Session.Leave(ctx, t.Log) // all end with this error
 		return nil, err
 	}
+	if err := t.link(ctx); err != nil {
+		if Together(err) {
+			t.Session.Leave(ctx, t.Log)
+		}
+		return nil, err
+	}
 	if err := t.newLearners(); err != nil {
 		return nil, err
 	}
@@ -138,14 +143,27 @@ func (t *Trainer) Read() (err error) {
 	if err := t.Recipe.Check(t.Session.About(), t.Options.Strategies); err != nil {
 		return err
 	}
-	if t.Data, err = t.Session.Graph(t.Recipe.Split, t.Recipe.Features); err != nil || t.Recipe.Links == nil {
+	t.Data, err = t.Session.Graph(t.Recipe.Split, t.Recipe.Features)
+	return err
+}
+
+// link has pairs of vertices learnt, if the recipe says so, once all nodes have room for them.
+func (t *Trainer) link(ctx context.Context) error {
+	spec := t.Recipe.Links
+	if spec == nil {
+		return nil
+	}
+	if err := t.Afford(ctx, roomForEdges, t.Data.About.LinkBytes(spec)+budget.Program); err != nil {
 		return err
 	}
-	if err := t.Data.Link(t.Recipe.Links, t.Recipe.Seed); err != nil {
+	if err := t.Data.Link(ctx, spec, t.Recipe.Seed); err != nil {
 		return err
 	}
-	if n := len(t.Data.Training); t.Recipe.Batch >= n {
-		return fmt.Errorf("{batch} is %d, and the dataset has %d pairs for training: no messages pass along the edges of a step, so give a smaller number", t.Recipe.Batch, n)
+	of := t.Data.About.Splits[0]
+	for _, r := range t.Recipe.Models() {
+		if err := r.CheckPairs(int(of.Train), int(of.Val)); err != nil {
+			return &session.Agreed{Err: err}
+		}
 	}
 	return nil
 }
