@@ -84,7 +84,7 @@ func placeLabels(file string, names, asked []string) (id int, labels []int, err 
 			err = fmt.Errorf("%s has no columns called id and label among %s: call them so", file, source.Listed(names))
 		}
 	}
-	if err != nil {
+	if err = cmp.Or(err, tooMany(file, labels)); err != nil {
 		return 0, nil, err
 	}
 	if slices.Contains(labels, id) {
@@ -100,13 +100,18 @@ func placeLabels(file string, names, asked []string) (id int, labels []int, err 
 			id++
 		}
 	}
-	switch {
-	case id == len(names):
+	if id == len(names) {
 		return 0, nil, fmt.Errorf("%s has no column called id beside the labels %s: call the column with the ids so", file, source.Listed(asked))
-	case len(labels) > graph.MaxTargets:
-		return 0, nil, fmt.Errorf("%s has %d columns of labels, and at most %d can be taken: name fewer with {dataset.label_columns}", file, len(labels), graph.MaxTargets)
 	}
 	return id, labels, nil
+}
+
+// tooMany returns an error if there are more columns of labels than targets can have.
+func tooMany(file string, labels []int) error {
+	if len(labels) > graph.MaxTargets {
+		return fmt.Errorf("%s has %d columns of labels, and at most %d can be taken: name fewer with {dataset.label_columns}", file, len(labels), graph.MaxTargets)
+	}
+	return nil
 }
 
 // isID is the error of a column that is asked for and has the names of vertices.

@@ -44,6 +44,9 @@ func placeNodes(file string, kind tableKind, columns []nodeColumn, asked []strin
 			return p, err
 		}
 	}
+	if err := tooMany(file, labels); err != nil {
+		return p, err
+	}
 	splits := splitColumns(names)
 	if len(asked) > 0 && slices.Contains(labels, p.id[0]) {
 		return p, isID(names[p.id[0]], file)
@@ -95,11 +98,13 @@ func isIndex(name string) bool { return name == "" || name == pandasIndex }
 // for a feature: the answer that a model is to find would be among what it is given. Where
 // columns of labels are asked for, others are left out.
 func twice(columns []nodeColumn, labels []int, asked bool) (a, b int) {
+	first := make(map[string]int, len(columns))
 	for i, c := range columns {
-		for j, earlier := range columns[:i] {
-			if !isIndex(c.name) && strings.EqualFold(earlier.name, c.name) {
+		if name := strings.ToLower(c.name); !isIndex(c.name) {
+			if j, known := first[name]; known {
 				return j, i
 			}
+			first[name] = i
 		}
 		if !asked && !slices.Contains(labels, i) && c.number && isLabel(c.name) {
 			return labels[0], i

@@ -110,26 +110,27 @@ func TestColumnsOfLabelsThatCannotBe(t *testing.T) {
 		o     source.Options
 		want  string
 	}{
-		"a word":           {map[string]string{"labels.csv": "id,a,b\n1,1,0\n2,0,maybe\n"}, source.Options{}, `labels.csv, line 3: the label b "maybe" is not a number: write 0 or 1 of each label, or numbers, and nothing where one is missing, or name other columns with {dataset.label_columns}`},
-		"too large":        {map[string]string{"labels.csv": "id,a,b\n1,1,0\n2,1e99,1\n"}, source.Options{}, `labels.csv, line 3: the label a "1e99" does not fit in 32 bits: scale it down`},
-		"infinite":         {map[string]string{"labels.csv": "id,a,b\n1,1,-inf\n"}, source.Options{}, "labels.csv, line 2: the label b is -inf: write a finite number, or leave it empty"},
-		"neither":          {map[string]string{"nodes.csv": "id,x,a,b\n1,9,1,0\n2,9,1,2\n"}, source.Options{Task: "multilabel", LabelColumns: ab}, "nodes.csv, line 3: the label b is 2, and of several labels each is 0 or 1: give {dataset.task} regression to learn numbers"},
-		"too few cells":    {map[string]string{"labels.csv": "id,a,b\n1,1,0\n2,1\n"}, source.Options{}, "labels.csv, line 3: there are 2 columns and the first row has 3"},
-		"two rows":         {map[string]string{"labels.csv": "id,a,b\n1,1,0\n1,,1\n"}, source.Options{}, "labels.csv, line 3: the id 1 has the label b 1 here and 0 in an earlier row: leave one of them"},
-		"nothing":          {map[string]string{"labels.csv": "id,a,b\n1,,\n2,,nan\n"}, source.Options{}, "labels.csv: no vertex has a target: all are missing: write an id and its label in each row"},
-		"a stranger":       {map[string]string{"features.csv": "1,1\n2,1\n", "labels.csv": "id,a,b\n9,1,1\n"}, source.Options{}, "labels.csv, line 2: labels without vertices, the id 9 is neither in"},
-		"one class":        {map[string]string{"labels.csv": "id,a,b\n1,1,0\n"}, source.Options{Task: "class"}, "labels.csv has the labels a, b of each vertex, and {dataset.task} is class, of which a vertex has one: name one column with {dataset.label_columns}"},
-		"no class":         {map[string]string{"labels.csv": "id,a\n1,1\n2,0.5\n"}, source.Options{Task: "class"}, "labels.csv, line 3: the label 0.5 is not an integer"},
-		"not there":        {map[string]string{"nodes.csv": "id,a,x\n1,1,0\n"}, source.Options{LabelColumns: ab}, "nodes.csv has no column called b among id, a, x: check {dataset.label_columns}"},
-		"not in labels":    {map[string]string{"labels.csv": "id,a,x\n1,1,0\n"}, source.Options{LabelColumns: ab}, "labels.csv has no column called b among id, a, x: check {dataset.label_columns}"},
-		"no header":        {map[string]string{"labels.csv": "1,1,0\n2,1,0\n"}, source.Options{LabelColumns: ab}, "labels.csv, line 1: there is no header line that names the columns, and {dataset.label_columns} asks for a, b: put a line such as id,a first"},
-		"twice":            {map[string]string{"labels.csv": "id,a,b\n1,1,0\n"}, source.Options{LabelColumns: []string{"a", "A"}}, "{dataset.label_columns} names the column a of labels.csv twice: name it once"},
-		"the id":           {map[string]string{"nodes.csv": "id,a,x\n1,1,0\n"}, source.Options{LabelColumns: []string{"a", "id"}}, "{dataset.label_columns} names id, which says of nodes.csv what vertex a row is about: leave it out"},
-		"the id of labels": {map[string]string{"labels.csv": "id,a,x\n1,1,0\n"}, source.Options{LabelColumns: []string{"a", "id"}}, "{dataset.label_columns} names id, which says of labels.csv what vertex a row is about: leave it out"},
-		"ids are labels":   {map[string]string{"labels.csv": "v,w,x\n1,1,0\n"}, source.Options{LabelColumns: []string{"v", "w", "x"}}, "labels.csv has no column called id beside the labels v, w, x: call the column with the ids so"},
-		"one name":         {map[string]string{"labels.csv": "id,a,b,a\n1,1,0,1\n"}, source.Options{}, "labels.csv has two columns of labels called a: give one of them another name"},
-		"labels and one":   {map[string]string{"nodes.csv": "id,label,label_0,label_1\n1,1,0,1\n"}, source.Options{}, "nodes.csv has both label_0 and label: leave one of them, or give it another name"},
-		"too many":         {map[string]string{"labels.csv": "id" + wide.String() + "\n1" + strings.Repeat(",1", graph.MaxTargets+1) + "\n"}, source.Options{}, "labels.csv has 4097 columns of labels, and at most 4096 can be taken: name fewer with {dataset.label_columns}"},
+		"a word":             {map[string]string{"labels.csv": "id,a,b\n1,1,0\n2,0,maybe\n"}, source.Options{}, `labels.csv, line 3: the label b "maybe" is not a number: write 0 or 1 of each label, or numbers, and nothing where one is missing, or name other columns with {dataset.label_columns}`},
+		"too large":          {map[string]string{"labels.csv": "id,a,b\n1,1,0\n2,1e99,1\n"}, source.Options{}, `labels.csv, line 3: the label a "1e99" does not fit in 32 bits: scale it down`},
+		"infinite":           {map[string]string{"labels.csv": "id,a,b\n1,1,-inf\n"}, source.Options{}, "labels.csv, line 2: the label b is -inf: write a finite number, or leave it empty"},
+		"neither":            {map[string]string{"nodes.csv": "id,x,a,b\n1,9,1,0\n2,9,1,2\n"}, source.Options{Task: "multilabel", LabelColumns: ab}, "nodes.csv, line 3: the label b is 2, and of several labels each is 0 or 1: give {dataset.task} regression to learn numbers"},
+		"too few cells":      {map[string]string{"labels.csv": "id,a,b\n1,1,0\n2,1\n"}, source.Options{}, "labels.csv, line 3: there are 2 columns and the first row has 3"},
+		"two rows":           {map[string]string{"labels.csv": "id,a,b\n1,1,0\n1,,1\n"}, source.Options{}, "labels.csv, line 3: the id 1 has the label b 1 here and 0 in an earlier row: leave one of them"},
+		"nothing":            {map[string]string{"labels.csv": "id,a,b\n1,,\n2,,nan\n"}, source.Options{}, "labels.csv: no vertex has a target: all are missing: write an id and its label in each row"},
+		"a stranger":         {map[string]string{"features.csv": "1,1\n2,1\n", "labels.csv": "id,a,b\n9,1,1\n"}, source.Options{}, "labels.csv, line 2: labels without vertices, the id 9 is neither in"},
+		"one class":          {map[string]string{"labels.csv": "id,a,b\n1,1,0\n"}, source.Options{Task: "class"}, "labels.csv has the labels a, b of each vertex, and {dataset.task} is class, of which a vertex has one: name one column with {dataset.label_columns}"},
+		"no class":           {map[string]string{"labels.csv": "id,a\n1,1\n2,0.5\n"}, source.Options{Task: "class"}, "labels.csv, line 3: the label 0.5 is not an integer"},
+		"not there":          {map[string]string{"nodes.csv": "id,a,x\n1,1,0\n"}, source.Options{LabelColumns: ab}, "nodes.csv has no column called b among id, a, x: check {dataset.label_columns}"},
+		"not in labels":      {map[string]string{"labels.csv": "id,a,x\n1,1,0\n"}, source.Options{LabelColumns: ab}, "labels.csv has no column called b among id, a, x: check {dataset.label_columns}"},
+		"no header":          {map[string]string{"labels.csv": "1,1,0\n2,1,0\n"}, source.Options{LabelColumns: ab}, "labels.csv, line 1: there is no header line that names the columns, and {dataset.label_columns} asks for a, b: put a line such as id,a first"},
+		"twice":              {map[string]string{"labels.csv": "id,a,b\n1,1,0\n"}, source.Options{LabelColumns: []string{"a", "A"}}, "{dataset.label_columns} names the column a of labels.csv twice: name it once"},
+		"the id":             {map[string]string{"nodes.csv": "id,a,x\n1,1,0\n"}, source.Options{LabelColumns: []string{"a", "id"}}, "{dataset.label_columns} names id, which says of nodes.csv what vertex a row is about: leave it out"},
+		"the id of labels":   {map[string]string{"labels.csv": "id,a,x\n1,1,0\n"}, source.Options{LabelColumns: []string{"a", "id"}}, "{dataset.label_columns} names id, which says of labels.csv what vertex a row is about: leave it out"},
+		"ids are labels":     {map[string]string{"labels.csv": "v,w,x\n1,1,0\n"}, source.Options{LabelColumns: []string{"v", "w", "x"}}, "labels.csv has no column called id beside the labels v, w, x: call the column with the ids so"},
+		"one name":           {map[string]string{"labels.csv": "id,a,b,a\n1,1,0,1\n"}, source.Options{}, "labels.csv has two columns of labels called a: give one of them another name"},
+		"labels and one":     {map[string]string{"nodes.csv": "id,label,label_0,label_1\n1,1,0,1\n"}, source.Options{}, "nodes.csv has both label_0 and label: leave one of them, or give it another name"},
+		"too many":           {map[string]string{"labels.csv": "id" + wide.String() + "\n1" + strings.Repeat(",1", graph.MaxTargets+1) + "\n"}, source.Options{}, "labels.csv has 4097 columns of labels, and at most 4096 can be taken: name fewer with {dataset.label_columns}"},
+		"too many of a node": {map[string]string{"nodes.csv": "id" + strings.ReplaceAll(wide.String(), "c", "label_") + "\n1" + strings.Repeat(",1", graph.MaxTargets+1) + "\n"}, source.Options{}, "nodes.csv has 4097 columns of labels, and at most 4096 can be taken: name fewer with {dataset.label_columns}"},
 		"lists": {map[string]string{"labels.parquet": parquetOf(t, []struct {
 			ID int64   `parquet:"id"`
 			A  []int64 `parquet:"a,list"`
@@ -147,5 +148,21 @@ func TestColumnsOfLabelsThatCannotBe(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// A table of nodes may have as many features as a line holds: finding two of one name takes no
+// time for each pair of them.
+func TestNamesOfManyColumns(t *testing.T) {
+	columns := make([]nodeColumn, 1<<19)
+	for i := range columns {
+		columns[i] = nodeColumn{name: fmt.Sprintf("feature_%d", i), number: true}
+	}
+	if a, b := twice(columns, nil, false); b >= 0 {
+		t.Errorf("columns %d and %d are taken for one", a, b)
+	}
+	columns[len(columns)-1].name = "FEATURE_7"
+	if a, b := twice(columns, nil, false); a != 7 || b != len(columns)-1 {
+		t.Errorf("columns %d and %d", a, b)
 	}
 }
