@@ -28,9 +28,10 @@ func (e *Evaluator) LinkBytes() uint64 {
 	if e.links == nil {
 		return 0
 	}
-	bytes := 4 * e.data.About.Vertices * uint64(e.data.About.Classes)
+	row := 4 * uint64(e.data.About.Classes)
+	bytes := row * e.data.About.Vertices
 	if !e.halo.nodes.alone() {
-		bytes += exchange.RowBytes(bytes, len(e.halo.nodes.Work.Nodes))
+		bytes += exchange.RowBytes(row*uint64(e.halo.own.rows), bytes, len(e.halo.nodes.Work.Nodes))
 	}
 	return bytes + e.links.scorer.Bytes()
 }

@@ -64,7 +64,12 @@ func windowOf(l *peer.Layout, rows []float32, columns, node, from int, do func(s
 }
 
 // RowBytes returns what GatherRows takes of memory beside rows of so many bytes, on so many
-// nodes: messages of all nodes, two of each, and its own rows as long as others may ask for them.
-func RowBytes(rows uint64, nodes int) uint64 {
-	return rows + uint64(2*nodes+1)*min(rows, uint64(rowsWindow))
+// nodes: messages of all nodes, two of each, and this node's own rows as long as others may ask
+// for them, which is until those after the next are said.
+func RowBytes(own, rows uint64, nodes int) uint64 {
+	window := uint64(rowsWindow)
+	if own > window {
+		own = (own + window - 1) / window * window // memory of any of them may be used for the last
+	}
+	return 2*own + uint64(2*nodes+1)*min(rows, window)
 }

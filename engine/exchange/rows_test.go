@@ -54,3 +54,33 @@ func TestRowsThatDoNotFit(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// However often rows are said, a node keeps no more of them than it says that it needs.
+func TestMemoryOfRows(t *testing.T) {
+	defer func(was int) { rowsWindow = was }(rowsWindow)
+	rowsWindow = 1 << 12
+	const columns, own, all = 4, 9000, 10000
+	l := &peer.Layout{Nodes: 2, Owners: []int{0, 1}, Firsts: []uint32{0, own, all}}
+	_, nodes := mesh(2)
+	for step := range uint32(6) {
+		must(t, each(nodes, func(_ int, x *Exchange) error {
+			return GatherRows(t.Context(), x, Tag{Epoch: 1, Step: step}, l, make([]float32, all*columns), columns, nil)
+		}))
+	}
+	took, lane := uint64(0), nodes[0].lane(LaneMessages)
+	for _, o := range lane.offers {
+		took += 8 * uint64(cap(o.own))
+	}
+	for _, o := range lane.idle {
+		took += 8 * uint64(cap(o.own))
+	}
+	for i := range nodes[0].messages {
+		for _, c := range nodes[0].messages[i].calls {
+			took += 8 * uint64(cap(c.memory))
+		}
+	}
+	const bytes = 4 * columns
+	if says := RowBytes(bytes*own, bytes*all, 2); took > says || took < says*9/10 {
+		t.Errorf("it takes %d bytes, and says %d", took, says)
+	}
+}
