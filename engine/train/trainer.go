@@ -12,6 +12,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
+	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/sample"
@@ -153,7 +154,8 @@ func (t *Trainer) link(ctx context.Context) error {
 	if spec == nil {
 		return nil
 	}
-	if err := t.Afford(ctx, roomForEdges, t.Data.About.LinkBytes(spec)+budget.Program); err != nil {
+	mine := budget.NewNode(t.Data.About.LinkBytes(spec)+budget.Program, t.Options.Memory, t.Options.Measured())
+	if _, err := fit.Agree(ctx, t.Session, roomForEdges, mine, nil); err != nil { // no smaller batch helps
 		return err
 	}
 	if err := t.Data.Link(ctx, spec, t.Recipe.Seed); err != nil {
