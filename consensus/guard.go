@@ -122,18 +122,37 @@ func inMainGoroutine() bool {
 type guardedStable struct {
 	raft.StableStore
 	guard
+
+	term uint64 // of the vote that is being stored
 }
 
-func (g guardedStable) Set(key, value []byte) error {
-	return g.keep(func() error { return g.StableStore.Set(key, value) })
+// The halves of a vote, in the order in which Raft stores them. A node that ended between them would
+// have voted for the candidate of its vote before, and grant that one a vote however old its log is.
+// So they are stored in the opposite order: then it has not voted in this term.
+const (
+	voteTerm      = "LastVoteTerm"
+	voteCandidate = "LastVoteCand"
+)
+
+func (g *guardedStable) Set(key, value []byte) error {
+	if err := g.keep(func() error { return g.StableStore.Set(key, value) }); err != nil || string(key) != voteCandidate {
+		return err
+	}
+	return g.keep(func() error { return g.StableStore.SetUint64([]byte(voteTerm), g.term) })
 }
 
-func (g guardedStable) SetUint64(key []byte, value uint64) error {
+func (g *guardedStable) SetUint64(key []byte, value uint64) error {
+	if string(key) == voteTerm { // Raft's main goroutine alone votes
+		g.term = value
+		return nil
+	}
 	return g.keep(func() error { return g.StableStore.SetUint64(key, value) })
 }
 
-// keep returns once the node may act on what it stores.
-func (g guardedStable) keep(store func() error) error {
+// keep returns once the node may act on what it stores. Only Raft's main goroutine waits: those that
+// answer heartbeats end, and so do their streams. They would be more with each heartbeat, and one that
+// waited with an old term would store it after a newer one. The main goroutine soon lacks the same.
+func (g *guardedStable) keep(store func() error) error {
 	for waits := false; ; waits = true {
 		err := store()
 		if err == nil {
@@ -143,8 +162,11 @@ func (g guardedStable) keep(store func() error) error {
 			}
 			return nil
 		}
-		if !g.started.Load() || !unwritable(err) {
+		if !unwritable(err) || !g.started.Load() && !inMainGoroutine() {
 			g.fail(fmt.Errorf("what this node promises can't be kept: %w", err))
+			runtime.Goexit()
+		}
+		if !inMainGoroutine() {
 			runtime.Goexit()
 		}
 		if g.lack.Store(&err); !waits {

@@ -222,11 +222,13 @@ func TestShortageIsNoDamage(t *testing.T) {
 // cramped is a stable store on a disk that may be full.
 type cramped struct {
 	raft.StableStore
-	full atomic.Bool
+	full  atomic.Bool
+	tried atomic.Int64 // how often it had no room
 }
 
 func (c *cramped) Set(key, value []byte) error {
 	if c.full.Load() {
+		c.tried.Add(1)
 		return syscall.ENOSPC
 	}
 	return c.StableStore.Set(key, value)
@@ -234,6 +236,7 @@ func (c *cramped) Set(key, value []byte) error {
 
 func (c *cramped) SetUint64(key []byte, value uint64) error {
 	if c.full.Load() {
+		c.tried.Add(1)
 		return syscall.ENOSPC
 	}
 	return c.StableStore.SetUint64(key, value)
@@ -279,6 +282,101 @@ func TestVoterWithoutRoomForItsVote(t *testing.T) {
 				t.Error(n.Lack())
 			}
 		})
+	}
+}
+
+// While a voter has no room for the term of a new leader, it does not wait once for each of that one's
+// heartbeats. It follows the leader once there is room.
+func TestVoterWithoutRoomForTheTerm(t *testing.T) {
+	virtual(t, func(t *testing.T, c *cluster) {
+		c.found("a")
+		c.grow("b", "c", "d", "e")
+		c.waitVoterCount(time.Minute, 5)
+		first := c.leader()
+		var n *node
+		for _, n = range c.nodes {
+			if n != first {
+				break
+			}
+		}
+		n.stop()
+		disk := &cramped{StableStore: n.stores.Stable}
+		n.stores.Stable = disk
+		n.start(nil)
+		c.waitEqual(time.Minute)
+		disk.full.Store(true)
+		first.kill()
+		pass(10 * time.Minute)
+		if n.Lack() == nil || n.Err() != nil {
+			t.Fatalf("it lacks %v, and has ended by %v", n.Lack(), n.Err())
+		}
+		const seconds = 10
+		before := disk.tried.Load()
+		pass(seconds * time.Second)
+		if tried := disk.tried.Load() - before; tried > seconds*int64(time.Second/shortagePause)+2*seconds {
+			t.Errorf("it tried %d times in %d s", tried, seconds)
+		}
+		disk.full.Store(false)
+		c.leader()
+		c.waitEqual(time.Minute)
+		if n.Lack() != nil {
+			t.Error(n.Lack())
+		}
+	})
+}
+
+// brief is a stable store that takes one value more.
+type brief struct {
+	*cramped
+}
+
+func (b brief) Set(key, value []byte) error {
+	defer b.full.Store(true)
+	return b.cramped.Set(key, value)
+}
+
+func (b brief) SetUint64(key []byte, value uint64) error {
+	defer b.full.Store(true)
+	return b.cramped.SetUint64(key, value)
+}
+
+// Half a vote is none: it gives nobody the vote who had the one before.
+func TestHalfAVote(t *testing.T) {
+	stable := MemoryStores().Stable
+	started := new(atomic.Bool)
+	started.Store(true)
+	vote := func(s raft.StableStore, term uint64, candidate string) (whole bool) {
+		g := &guardedStable{StableStore: s, guard: guard{fail: func(err error) { t.Error(err) }, log: discard(), started: started}}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if err := errors.Join(g.SetUint64([]byte(voteTerm), term), g.Set([]byte(voteCandidate), []byte(candidate))); err != nil {
+				t.Error(err)
+			}
+			whole = true
+		}()
+		<-done
+		return whole
+	}
+	stored := func() (uint64, string) {
+		term, err := stable.GetUint64([]byte(voteTerm))
+		candidate, and := stable.Get([]byte(voteCandidate))
+		if err != nil || and != nil {
+			t.Fatal(err, and)
+		}
+		return term, string(candidate)
+	}
+	if !vote(stable, 5, "a") {
+		t.Fatal("it has not voted")
+	}
+	if term, candidate := stored(); term != 5 || candidate != "a" {
+		t.Errorf("it has voted for %s in term %d", candidate, term)
+	}
+	if vote(brief{&cramped{StableStore: stable}}, 7, "b") {
+		t.Fatal("it has voted")
+	}
+	if term, candidate := stored(); term == 7 {
+		t.Errorf("it says that it has voted for %s in term %d", candidate, term)
 	}
 }
 

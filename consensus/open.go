@@ -95,7 +95,7 @@ func (c *Consensus) start(conf *raft.Config) error {
 func (c *Consensus) startRaft(conf *raft.Config) error {
 	s := c.cfg.Stores
 	g := guard{c.fail, c.cfg.Log, new(atomic.Bool), &c.lack, c.ending.began}
-	s.Log, s.Stable, s.Snapshots = guardedLog{newSuffixLog(s.Log), g}, guardedStable{s.Stable, g}, guardedSnapshots{s.Snapshots, g}
+	s.Log, s.Stable, s.Snapshots = guardedLog{newSuffixLog(s.Log), g}, &guardedStable{StableStore: s.Stable, guard: g}, guardedSnapshots{s.Snapshots, g}
 	if c.cfg.Genesis != nil {
 		found := raft.Configuration{Servers: []raft.Server{voter(c.cfg.ID)}}
 		err := raft.BootstrapCluster(conf, s.Log, s.Stable, s.Snapshots, c.net, found)
