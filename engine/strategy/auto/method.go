@@ -270,7 +270,7 @@ func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
 	switch {
 	case e.Epoch == t.Recipe.Epochs || c.choice.job.Settings.Deterministic || c.Trying(e.Epoch+1):
 		return nil
-	case c.Trying(e.Epoch):
+	case c.Trying(e.Epoch) && on.clock.whole():
 		c.watch.tried(e.Rows)
 		return c.decide(ctx, e)
 	case on == nil && !c.watch.note(e.Seconds, e.Rows):

@@ -187,3 +187,45 @@ func goesOn(t *testing.T, shards []*graph.Shard, r recipe.Recipe, steps, epoch u
 		}
 	}
 }
+
+// A run that goes on amid a trial and so has not seen all turns chooses none: the strategies are tried
+// again.
+func TestHalfATrialDecidesNothing(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	r := automatic()
+	r.Batch, r.Epochs, r.EvalEvery = 240, 40, 40
+	owners := lopsided(len(shards), 3)
+	b := new(traintest.Board)
+	synctest.Test(t, func(t *testing.T) {
+		folders := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+		dir := func(node int) string { return folders[node] }
+		ctx, cancel := context.WithCancelCause(t.Context())
+		lost := errors.New("a node is lost")
+		m := traintest.NewMesh(3, owners)
+		m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
+			if q.Service == peer.Offers && q.Epoch == 3 && q.Step == 1 { // amid the second turn
+				cancel(lost)
+			}
+			return nil
+		}
+		if _, _, err := m.Run(ctx, r, shards, train.Options{Threads: 1, Schedule: b}, dir); !errors.Is(err, lost) {
+			t.Fatal(err)
+		}
+		m = traintest.NewMesh(3, owners)
+		slowRows(m, time.Millisecond)
+		_, reports, err := m.Run(t.Context(), r, shards, train.Options{Threads: 1, Schedule: b, Resume: true}, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if steps := reports[0][0].Steps; steps != 4 {
+			t.Fatalf("an epoch has %d steps", steps)
+		}
+		var by []string
+		for _, e := range b.Entries {
+			by = append(by, e.Strategy)
+		}
+		if want := []string{"auto", "auto", "leap"}; !slices.Equal(by, want) || !strings.HasSuffix(b.Entries[1].Why, " since a trial was interrupted") {
+			t.Errorf("the schedule has %+v", b.Entries)
+		}
+	})
+}

@@ -103,6 +103,12 @@ func (c *clock) note(x *trial, step int, seconds float64) {
 	}
 }
 
+// whole reports whether each turn was measured. A run that goes on amid a trial has not seen the first
+// ones, on all nodes alike.
+func (c *clock) whole() bool {
+	return !slices.ContainsFunc(c.times, func(of []float64) bool { return len(of) == 0 })
+}
+
 // encode returns the median time of a step of each try; 0: none was measured here.
 func (c *clock) encode() []byte {
 	var b []byte
