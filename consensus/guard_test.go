@@ -325,6 +325,46 @@ func TestVoterWithoutRoomForTheTerm(t *testing.T) {
 	})
 }
 
+// A voter that has no room for the term is replaced, though gossip sees it alive. Once there is room
+// it may vote again.
+func TestVoterWithoutRoomIsReplaced(t *testing.T) {
+	virtual(t, func(t *testing.T, c *cluster) {
+		c.found("a")
+		c.grow("b", "c", "d", "e", "f", "g")
+		c.waitVoterCount(time.Minute, 5)
+		first := c.leader()
+		var n *node
+		for _, id := range first.voters() {
+			if n = c.nodes[id]; n != first {
+				break
+			}
+		}
+		n.stop()
+		disk := &cramped{StableStore: n.stores.Stable}
+		n.stores.Stable = disk
+		n.start(nil)
+		c.waitEqual(time.Minute)
+		disk.full.Store(true)
+		first.kill()
+		var others []*node
+		for _, o := range c.running() {
+			if o != n {
+				others = append(others, o)
+			}
+		}
+		c.wait("a voter in place of the one without room", 2*time.Minute, func() bool {
+			voters := c.leaderIn(others).voters()
+			return len(voters) == 5 && !slices.Contains(voters, n.id) && !slices.Contains(voters, first.id)
+		})
+		if n.Lack() == nil {
+			t.Error("it lacks nothing")
+		}
+		disk.full.Store(false)
+		c.leaderIn(others).stop()
+		c.wait("five voters again", 2*time.Minute, func() bool { return slices.Contains(c.leader().voters(), n.id) })
+	})
+}
+
 // brief is a stable store that takes one value more.
 type brief struct {
 	*cramped

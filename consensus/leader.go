@@ -82,6 +82,9 @@ func (c *Consensus) lead(ctx context.Context) {
 	}
 	c.changes.fire()
 	watch := newWatch(c.cfg.Health)
+	observer := raft.NewObserver(nil, false, watch.mute.observe)
+	c.raft.RegisterObserver(observer)
+	defer c.raft.DeregisterObserver(observer)
 	for ctx.Err() == nil {
 		c.arrangeVoters(ctx, watch)
 		if c.cfg.Lead != nil {

@@ -20,6 +20,9 @@ const (
 	// maxLag is how many entries behind still counts as caught up: as many as one Raft
 	// message carries.
 	maxLag = 64
+	// muteAfter is how long a node that gossip sees alive may not answer heartbeats before it counts
+	// as failed.
+	muteAfter = 10 * time.Second
 )
 
 // arrangeVoters makes at most one change of Raft's configuration. If it made one, it
@@ -129,10 +132,43 @@ func (c *Consensus) probe(ctx context.Context, servers []plan.Server, health map
 type watch struct {
 	health func(id string) (alive bool, since time.Duration)
 	down   map[string]time.Time
+	mute   mute
 }
 
 func newWatch(health func(string) (bool, time.Duration)) *watch {
-	return &watch{health: health, down: map[string]time.Time{}}
+	return &watch{health: health, down: map[string]time.Time{}, mute: mute{last: map[string]time.Time{}}}
+}
+
+// mute has the nodes that do not answer this leader's heartbeats, with when they last did. Gossip may
+// see them alive: a node without room for its term takes no part in Raft, and is to be replaced.
+type mute struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// observe is a filter of Raft's observations. It forwards none.
+func (m *mute) observe(o *raft.Observation) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch of := o.Data.(type) {
+	case raft.FailedHeartbeatObservation:
+		m.last[string(of.PeerID)] = of.LastContact
+	case raft.ResumedHeartbeatObservation:
+		delete(m.last, string(of.PeerID))
+	case raft.PeerObservation: // it is removed, or added again
+		delete(m.last, string(of.Peer.ID))
+	}
+	return false
+}
+
+// silence returns how long a node has not answered; 0: it has.
+func (m *mute) silence(id string, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last, is := m.last[id]; is {
+		return now.Sub(last)
+	}
+	return 0
 }
 
 // look assumes that every live node is caught up; see probe.
@@ -149,6 +185,9 @@ func (w *watch) look(state *plan.State, servers []plan.Server, self string, now 
 	down := map[string]time.Time{}
 	for id := range ids {
 		alive, since := w.health(id)
+		if silence := w.mute.silence(id, now); alive && silence >= muteAfter {
+			alive, since = false, silence
+		}
 		if !alive {
 			first, before := w.down[id]
 			if !before {
