@@ -101,7 +101,7 @@ func (c *Chooser) retry(epoch int, because string) (e schedule.Entry, worth bool
 	if j.Settings.Deterministic || len(tries) == 0 {
 		return e, false
 	}
-	x := &trial{Steps: turnSteps}
+	x := &trial{Steps: turnSteps, From: epoch}
 	for _, to := range tries {
 		x.Tries = append(x.Tries, try{to.Name, t.Options.Strategies.PartOf(to.Name, to.Dealer)})
 	}

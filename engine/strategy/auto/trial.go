@@ -17,6 +17,9 @@ import (
 type trial struct {
 	Tries []try `json:"tries"` // in their order; the first also trains what follows
 	Steps int   `json:"steps"` // of each
+	// From is the epoch with which it was meant to begin. By it a trial that is repeated since the one
+	// before was interrupted is another entry of the schedule, which has no entry twice in a row.
+	From int `json:"from,omitempty"`
 }
 
 // A try is a strategy, with its part of a schedule.

@@ -1,6 +1,7 @@
 package traintest
 
 import (
+	"bytes"
 	"context"
 	"sync"
 
@@ -58,7 +59,13 @@ func (b *Board) Propose(e schedule.Entry) {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.Entries, b.proposed = append(b.Entries, e), append(b.proposed, e.From)
+		b.proposed = append(b.proposed, e.From)
+		if n := len(b.Entries); n > 0 {
+			if last := &b.Entries[n-1]; last.Strategy == e.Strategy && bytes.Equal(last.Part, e.Part) && last.Rate == e.Rate {
+				return // as in the plan, which adds nothing that changes nothing
+			}
+		}
+		b.Entries = append(b.Entries, e)
 		if b.changed != nil {
 			close(b.changed)
 			b.changed = nil
