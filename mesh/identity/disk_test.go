@@ -3,6 +3,7 @@ package identity
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -170,6 +171,38 @@ func TestFlippedBits(t *testing.T) {
 		}
 		write(t, i.path(name), whole)
 		t.Logf("%s: %d places, %d named, %d without effect", name, places, named, places-named)
+	}
+}
+
+// The version before wrote node.json without digests, and reads what it knows of this one's.
+func TestNodeFileOfTheVersionBefore(t *testing.T) {
+	i := found(t, Options{})
+	var before struct {
+		Mesh string `json:"mesh"`
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	}
+	must(t, json.Unmarshal(read(t, i.path(nodeFile)), &before))
+	if before.Mesh != i.MeshID() || before.ID != i.ID() || before.Name != i.Name() {
+		t.Errorf("it reads %+v", before)
+	}
+	b, err := json.Marshal(before)
+	must(t, err)
+	write(t, i.path(nodeFile), b)
+	again, err := Load(i.dir, Options{})
+	must(t, err)
+	if !same(i, again) {
+		t.Error("it is another identity")
+	}
+	files, err := again.Files() // as a backup has them
+	must(t, err)
+	for name, b := range files {
+		write(t, i.path(name), b)
+	}
+	again, err = Load(i.dir, Options{})
+	must(t, err)
+	if !same(i, again) {
+		t.Error("restored, it is another identity")
 	}
 }
 
