@@ -146,7 +146,16 @@ func (g *guardedStable) SetUint64(key []byte, value uint64) error {
 		g.term = value
 		return nil
 	}
-	return g.keep(func() error { return g.StableStore.SetUint64(key, value) })
+	return g.keep(func() error {
+		err := g.StableStore.SetUint64(key, value)
+		if unwritable(err) {
+			// Raft stores its term anew as it starts. What stands there needs no room.
+			if has, not := g.GetUint64(key); not == nil && has == value {
+				return nil
+			}
+		}
+		return err
+	})
 }
 
 // keep returns once the node may act on what it stores. Only Raft's main goroutine waits: those that

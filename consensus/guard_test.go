@@ -285,6 +285,28 @@ func TestVoterWithoutRoomForItsVote(t *testing.T) {
 	}
 }
 
+// A node starts on a full disk, and follows: it promises nothing new.
+func TestStartWithoutRoom(t *testing.T) {
+	virtual(t, func(t *testing.T, c *cluster) {
+		c.found("a")
+		c.grow("b", "c")
+		c.waitVoterCount(15*time.Second, 3)
+		n := c.nodes["b"]
+		if n.IsLeader() {
+			n = c.nodes["c"]
+		}
+		n.stop()
+		disk := &cramped{StableStore: n.stores.Stable}
+		disk.full.Store(true)
+		n.stores.Stable = disk
+		n.start(nil)
+		c.waitEqual(time.Minute)
+		if n.Lack() != nil || n.Err() != nil || disk.tried.Load() == 0 {
+			t.Errorf("it lacks %v, has ended by %v, and has tried %d times to store what it had", n.Lack(), n.Err(), disk.tried.Load())
+		}
+	})
+}
+
 // While a voter has no room for the term of a new leader, it does not wait once for each of that one's
 // heartbeats. It follows the leader once there is room.
 func TestVoterWithoutRoomForTheTerm(t *testing.T) {

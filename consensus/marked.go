@@ -54,7 +54,10 @@ func newMarkedLog(w *segments, snapshots raft.SnapshotStore, held uint64, every 
 			return nil, err
 		}
 	}
-	return l, l.note(max(found.last, found.snapshot))
+	if err := l.note(max(found.last, found.snapshot)); !unwritable(err) {
+		return l, err
+	}
+	return l, nil // the mark of before holds
 }
 
 // extent is the range of entries that exist: first and last are 0 if the log is empty,

@@ -194,7 +194,7 @@ func TestTheMarkFindsNoRoom(t *testing.T) {
 	}
 }
 
-// A node that stops on a full disk stops well, with the mark of before.
+// A node that stops on a full disk stops well, with the mark of before, and starts on one.
 func TestTheLastMarkFindsNoRoom(t *testing.T) {
 	const full = "/dev/full" // takes nothing
 	dir := t.TempDir()
@@ -213,11 +213,20 @@ func TestTheLastMarkFindsNoRoom(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if s, err = openDisk(dir, discard(), time.Hour); err != nil {
-		t.Fatal(err)
+	for _, room := range []bool{false, true} {
+		if !room {
+			if err := os.Symlink(full, filepath.Join(dir, "wal", ledgerName+".tmp")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s, err = openDisk(dir, discard(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		wantLarge(t, s.Log, 2)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
-	defer func() { _ = s.Close() }()
-	wantLarge(t, s.Log, 2)
 }
 
 // Where the end of the log can't be cut off since no segment can begin behind it, entries that
