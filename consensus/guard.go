@@ -159,9 +159,13 @@ func (g *guardedStable) SetUint64(key []byte, value uint64) error {
 }
 
 // keep returns once the node may act on what it stores. Only Raft's main goroutine waits: those that
-// answer heartbeats end, and so do their streams. They would be more with each heartbeat, and one that
-// waited with an old term would store it after a newer one. The main goroutine soon lacks the same.
+// answer heartbeats end, and so do their streams. They would be more with each heartbeat, and one of
+// those that wait would store an old term after another has stored a newer one. The main goroutine soon
+// lacks the same.
 func (g *guardedStable) keep(store func() error) error {
+	if g.started.Load() && g.lack.Load() != nil && !inMainGoroutine() {
+		runtime.Goexit()
+	}
 	for waits := false; ; waits = true {
 		err := store()
 		if err == nil {

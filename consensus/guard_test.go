@@ -408,7 +408,7 @@ func TestHalfAVote(t *testing.T) {
 	started := new(atomic.Bool)
 	started.Store(true)
 	vote := func(s raft.StableStore, term uint64, candidate string) (whole bool) {
-		g := &guardedStable{StableStore: s, guard: guard{fail: func(err error) { t.Error(err) }, log: discard(), started: started}}
+		g := &guardedStable{StableStore: s, guard: guard{fail: func(err error) { t.Error(err) }, log: discard(), started: started, lack: new(atomic.Pointer[error])}}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
