@@ -162,10 +162,11 @@ class Mesh:
 
         The arguments are the flags of ``hopmesh train start`` with underscores, such as
         ``model="sage"``, ``hidden=256``, ``weight_decay=5e-4``, ``fanout=[15, 10]``,
-        ``batch=1024`` or ``deterministic=True``. A setting that ``hopmesh train options`` lists
-        (or :func:`hopmesh.options`) is written with an underscore for its dot, such as
-        ``leap_mode="stay"`` for ``leap.mode``. ``sweep`` is a dict of lists. The daemon checks
-        all of them, and refuses what it does not know::
+        ``batch=1024``, ``task="link"``, ``edge_split=[0.85, 0.05, 0.1]``,
+        ``class_weights=[1, 2.5]`` or ``deterministic=True``. A setting that ``hopmesh train
+        options`` lists (or :func:`hopmesh.options`) is written with an underscore for its dot,
+        such as ``leap_mode="stay"`` for ``leap.mode``. ``sweep`` is a dict of lists. The daemon
+        checks all of them, and refuses what it does not know::
 
             job = mesh.train("cora", model="gcn", hidden=16, epochs=100)
             for epoch in job:

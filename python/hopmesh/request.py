@@ -13,8 +13,10 @@ from hopmesh.error import Error
 FIELDS = (
     "model", "layers", "hidden", "heads", "dropout", "norm", "residual", "optimizer", "lr",
     "weight_decay", "epochs", "batch", "fanout", "normalize_features", "patience", "eval_every",
-    "split", "seed", "strategy", "deterministic",
+    "split", "seed", "strategy", "deterministic", "task", "edge_split", "loss",
 )  # fmt: skip
+# Flags of the program that are settings of another name in a request.
+FLAGS = {"class_weights": "train.class_weights"}
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {unit + "i": 1 << 10 * i for i, unit in enumerate(("K", "M", "G", "T"), 1)}
 
@@ -40,6 +42,8 @@ def train_request(dataset: str, given: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "fanout":
             if value != "full":
                 request[name] = [int(value)] if isinstance(value, int) else _whole(value)
+        elif name == "edge_split":
+            request[name] = _shares(value)
         else:
             request[name] = value
     if settings:
@@ -63,6 +67,16 @@ def _whole(value: Any) -> list[int]:
         raise Error(f"fanout is {value!r}: give a list such as [25, 10], or 'full'") from None
 
 
+def _shares(value: Any) -> list[float]:
+    parts = value.split(",") if isinstance(value, str) else value
+    try:
+        return [float(part) for part in parts]
+    except (ValueError, TypeError):
+        raise Error(
+            f"edge_split is {value!r}: give three shares, such as [0.85, 0.05, 0.1]"
+        ) from None
+
+
 def _bytes(size: str) -> int:
     match = re.fullmatch(r"([0-9.]+) ?([KMGT]?i?)B?", size)
     if not match or match[2] not in _UNITS:
@@ -74,11 +88,17 @@ def _key(name: str) -> str:
     """Returns the key of a setting, or the flag, that an argument stands for."""
     if name in FIELDS:
         return name.replace("_", "-")
+    if name in FLAGS:
+        return FLAGS[name]
     return name if "." in name else name.replace("_", ".", 1)
 
 
 def _text(value: Any, flag: bool = False) -> str:
     """Returns a value as it is typed. Settings are on or off, and flags true or false."""
+    if hasattr(value, "tolist"):  # an array or a tensor
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return ",".join(_text(part) for part in value)
     if isinstance(value, bool):
         return ("true" if value else "false") if flag else ("on" if value else "off")
     return str(value)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
+from typing import Any
 
+import numpy as np
 import pytest
-from conftest import until
+from conftest import Arrays, until
 
 import hopmesh
 from hopmesh import binary, request
@@ -88,18 +91,56 @@ def test_sweep(mesh: hopmesh.LocalMesh) -> None:
     assert job.model(3).spec["head"] == "linear" and job.model(4).spec["head"] == "none"
 
 
+def flags(*command: str) -> set[str]:
+    """Returns the flags of a command of the program, as arguments are written."""
+    whole = [binary.find(), *command, "--help"]
+    text = subprocess.run(whole, capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"^ +(?:-h, )?--([a-z-]+)", text, re.MULTILINE)
+    return {name.replace("-", "_") for name in found} - {"addr", "api_token_file", "json", "help"}
+
+
+def test_tasks(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
+    made = mesh.import_("tasks", task="class", **ring)
+    try:
+        recipe: dict[str, Any] = {"epochs": 3, "hidden": 8, "seed": 1}
+        even = mesh.train(made, **recipe).wait(progress=False)
+        odd = mesh.train(made, task="class", class_weights=[1, 2, 5], **recipe)
+        assert odd.wait(progress=False).show()["task"] == "class"
+        assert odd.show()["recipe"]["class_weights"] == [1, 2, 5] and odd.weights != even.weights
+        balanced = mesh.train(made, class_weights="balanced", loss="bce", **recipe)
+        assert balanced.wait(progress=False).state == "done"
+        links = mesh.train(made, task="link", edge_split=[0.6, 0.2, 0.2], batch=16, **recipe)
+        about = links.wait(progress=False).show()
+        best = about["best"]
+        assert about["task"] == "link" and best["metric"] in best["metrics"]["val"]
+        with pytest.raises(hopmesh.Error, match="the task"):
+            mesh.train(made, task="link", class_weights=[1, 2, 5])
+        with pytest.raises(hopmesh.Error, match="edge.split"):
+            mesh.train(made, edge_split=[0.6, 0.2, 0.2])
+        for job in (even, odd, balanced, links):
+            job.remove()
+    finally:
+        made.remove(force=True)
+
+
 def test_arguments_are_those_of_the_program() -> None:
-    command = [binary.find(), "train", "start", "--help"]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    flags = set(re.findall(r"^ +(?:-h, )?--([a-z-]+)", text, re.MULTILINE))
-    others = {"dataset", "sweep", "set", "spec", "watch", "addr", "json", "help"}
-    assert {name.replace("_", "-") for name in request.FIELDS} == flags - others
+    others = {"dataset", "sweep", "set", "spec", "watch"}
+    assert {*request.FIELDS, *request.FLAGS} == flags("train", "start") - others
     keys = {option["key"] for option in hopmesh.options()}
+    assert set(request.FLAGS.values()) <= keys
     assert {"leap.mode", "sage.aggregator", "topology"} <= keys
     assert {request._key(key.replace(".", "_")) for key in keys} == keys
     assert "gat.version" in {option["key"] for option in hopmesh.options("gat")}
     with pytest.raises(hopmesh.Error, match="sgae"):
         hopmesh.options("sgae")
+
+
+@pytest.mark.parametrize("command", ["import", "generate"])
+def test_arguments_of_datasets(command: str) -> None:
+    method = hopmesh.Mesh.import_ if command == "import" else hopmesh.Mesh.generate
+    others = {"self", "name", "source", "vertices", "arrays"}
+    ours = set(inspect.signature(method).parameters)
+    assert ours - others == flags("dataset", command) - others
 
 
 def test_requests() -> None:
@@ -110,6 +151,20 @@ def test_requests() -> None:
         "batch": 0,
         "set": [{"key": "leap.dedup", "value": "off"}],
     }
+    task = {"task": "link", "edge_split": "0.8,0.1, 0.1", "loss": "bce"}
+    asked = request.train_request("d", task)
+    assert asked == {"dataset": "d", **task, "edge_split": [0.8, 0.1, 0.1]}
+    given = {"edge_split": np.array([0.5, 0.25, 0.25])}
+    assert request.train_request("d", given)["edge_split"] == [0.5, 0.25, 0.25]
+    wrong: list[Any] = [0.8, "most", ["most"]]
+    for shares in wrong:
+        with pytest.raises(hopmesh.Error, match="edge_split is .*: give three shares"):
+            request.train_request("d", {"edge_split": shares})
+    for weights in ([1, 2.5], (1, 2.5), "1,2.5", np.array([1, 2.5])):
+        for name in ("class_weights", "train_class_weights"):
+            (setting,) = request.train_request("d", {name: weights})["set"]
+            assert setting["key"] == "train.class_weights"
+            assert [float(part) for part in setting["value"].split(",")] == [1, 2.5]
     assert request.sizes({"memory": "1.5GiB"}) == {"memory": 3 << 29}
     assert request.sizes({"memory": "2GB", "seed": None}) == {"memory": 2 * 10**9}
 
