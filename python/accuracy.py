@@ -51,7 +51,7 @@ def train(
     for _ in epochs:
         model.train()
         for part, part_edges, y in batches():
-            loss = functional.cross_entropy(model(part, part_edges)[: len(y)], y)
+            loss: Any = functional.cross_entropy(model(part, part_edges)[: len(y)], y)
             optimizer.zero_grad()
             loss.backward()
             reduce(model)
@@ -66,7 +66,7 @@ def train(
 def beside_a_node(seed: int) -> None:
     mesh = hopmesh.connect()
     graph = mesh.load_dataset("g")
-    settings = {"batch_size": BATCH, "epochs": EPOCHS, "normalize_features": "none"}
+    settings: dict[str, Any] = {"batch_size": BATCH, "epochs": EPOCHS, "normalize_features": "none"}
     loader = mesh.loader("g", layers=2, seed=seed, kind="torch", **settings)
     torch.manual_seed(seed)
     model = mesh.broadcast(Model(loader.features, loader.classes))
@@ -84,7 +84,8 @@ def beside_a_node(seed: int) -> None:
 
 def plain(graph: hopmesh.Graph, seed: int) -> float:
     x, edges = torch.from_numpy(graph.x), torch.from_numpy(graph.edge_index)
-    y, roots = torch.from_numpy(graph.y), torch.from_numpy(np.flatnonzero(graph.train_mask))
+    y = torch.from_numpy(graph.y)
+    roots: Any = torch.from_numpy(np.flatnonzero(graph.train_mask))
     torch.manual_seed(seed)
     model = Model(x.shape[1], int(y.max()) + 1)
 
