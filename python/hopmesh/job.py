@@ -19,6 +19,9 @@ from hopmesh.client import Client
 from hopmesh.error import Error
 from hopmesh.model import Model, load_model
 
+# How the columns of scores are called where they are not those of classes.
+_NO_CLASSES = ("label_", "value_", "embedding_")
+
 
 @dataclass
 class Predictions:
@@ -26,7 +29,8 @@ class Predictions:
 
     Scores are those before softmax or the logistic function; of a regression they are the
     predicted numbers. Of several labels or numbers there are neither names nor probabilities.
-    Of embeddings, they are the input of the last layer, and there are none either.
+    Of embeddings, they are the input of the last layer, and there are none either. Predictions
+    of links are embeddings.
     """
 
     ids: NDArray[Any]
@@ -36,7 +40,7 @@ class Predictions:
     probabilities: NDArray[np.float32] | None = None
     """The probability of that class: by softmax, or the logistic function after loss bce."""
     columns: list[str] | None = None
-    """The names of the columns of scores where a vertex has several labels or numbers."""
+    """The names of the columns of scores where they are not those of classes."""
 
     @property
     def classes(self) -> NDArray[np.int64]:
@@ -48,7 +52,8 @@ class Predictions:
         """Returns a pandas DataFrame with a row for each vertex.
 
         Its columns are id, class, each score by its number, class_name and probability. Of several
-        labels or numbers they are id and a column for each, such as ``label_0`` or ``value_0``.
+        labels, of numbers and of embeddings they are id and a column for each, such as
+        ``label_0``, ``value_0`` or ``embedding_0``.
         """
         if self.columns is not None:
             wide = {name: self.scores[:, i] for i, name in enumerate(self.columns)}
@@ -184,7 +189,7 @@ class Job:
         columns.pop("class", None)  # that of the scores
         names, probabilities = columns.pop("class_name", None), columns.pop("probability", None)
         scores = np.stack(list(columns.values()), axis=1)
-        wide = all(name.startswith(("label_", "value_")) for name in columns)
+        wide = all(name.startswith(_NO_CLASSES) for name in columns)
         return Predictions(
             ids[order],
             scores[order],
@@ -198,7 +203,10 @@ class Job:
         return _pandas().json_normalize(self.history).set_index("epoch")
 
     def plot(self, ax: Any = None) -> Any:
-        """Draws loss and scores over the epochs with matplotlib, and returns the axes."""
+        """Draws loss and scores over the epochs with matplotlib, and returns the axes.
+
+        Scores are accuracies or, where the task has none, the metric that epochs are compared by.
+        """
         try:
             import matplotlib.pyplot as plt
         except ImportError:
@@ -206,10 +214,17 @@ class Job:
         if ax is None:
             _, ax = plt.subplots()
         history = self.history
-        for key, label in (("loss", "loss"), ("val_acc", "validation"), ("test_acc", "test")):
-            points = [(e["epoch"], e[key]) for e in history if e[key] is not None]
-            if points:
-                ax.plot(*zip(*points, strict=True), label=label)
+        lines: dict[str, list[tuple[int, float]]] = {}
+        for epoch in history:
+            lines.setdefault("loss", []).append((epoch["epoch"], epoch["loss"]))
+            for part, label in (("val", "validation"), ("test", "test")):
+                if (found := _score(epoch, part)) is not None:
+                    metric, score = found
+                    lines.setdefault(f"{label} {metric}".rstrip(), []).append(
+                        (epoch["epoch"], score)
+                    )
+        for label, points in lines.items():
+            ax.plot(*zip(*points, strict=True), label=label)
         ax.set_xlabel("epoch")
         ax.legend()
         return ax
@@ -234,10 +249,9 @@ class _Bar:
     def tell(self, epoch: dict[str, Any]) -> None:
         now = epoch["epoch"]
         said = {"loss": f"{epoch['loss']:.4f}"}
-        if epoch["val_acc"] is not None:
-            said["validation"] = f"{epoch['val_acc']:.3f}"
-        elif epoch.get("metric") and epoch["metric"] in (epoch["metrics"]["val"] or {}):
-            said[epoch["metric"]] = f"{epoch['metrics']['val'][epoch['metric']]:.4g}"
+        if (found := _score(epoch, "val")) is not None:
+            metric, score = found
+            said[metric or "validation"] = f"{score:.4g}" if metric else f"{score:.3f}"
         if self._bar is not None:
             self._bar.set_postfix(said, refresh=False)
             self._bar.update(now - self._bar.n)
@@ -249,6 +263,18 @@ class _Bar:
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+def _score(epoch: dict[str, Any], part: str) -> tuple[str, float] | None:
+    """Returns the metric of a part of the split that an epoch is judged by, and its name.
+
+    The name of accuracy is "". None: nothing was evaluated.
+    """
+    if epoch[part + "_acc"] is not None:
+        return "", epoch[part + "_acc"]
+    metric = epoch.get("metric") or ""
+    numbers = (epoch.get("metrics") or {}).get(part) or {}
+    return (metric, numbers[metric]) if metric in numbers else None
 
 
 def _indexed(model_index: int | None) -> dict[str, Any]:

@@ -91,6 +91,30 @@ def test_sweep(mesh: hopmesh.LocalMesh) -> None:
     assert job.model(3).spec["head"] == "linear" and job.model(4).spec["head"] == "none"
 
 
+def test_numbers(
+    mesh: hopmesh.LocalMesh,
+    ring: Arrays,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setitem(__import__("sys").modules, "tqdm.auto", None)
+    made = mesh.import_("numbers", task="regression", **{**ring, "y": ring["x"][:, :2]})
+    try:
+        job = mesh.train(made, epochs=2, hidden=4).wait()
+        metrics = [epoch["metrics"] for epoch in job.history]
+        last = f"rmse {metrics[-1]['val']['rmse']:.4g}"
+        assert capsys.readouterr().err.splitlines()[-1].endswith(last)
+        pytest.importorskip("matplotlib")
+        drawn = {line.get_label(): list(line.get_ydata()) for line in job.plot().get_lines()}
+        assert list(drawn) == ["loss", "validation rmse", "test rmse"]
+        assert drawn["validation rmse"] == [of["val"]["rmse"] for of in metrics]
+        assert drawn["test rmse"] == [of["test"]["rmse"] for of in metrics]
+        job.remove()
+    finally:
+        made.remove(force=True)
+
+
 def flags(*command: str) -> set[str]:
     """Returns the flags of a command of the program, as arguments are written."""
     whole = [binary.find(), *command, "--help"]
@@ -113,6 +137,11 @@ def test_tasks(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
         about = links.wait(progress=False).show()
         best = about["best"]
         assert about["task"] == "link" and best["metric"] in best["metrics"]["val"]
+        embeddings = links.predictions()
+        assert embeddings.scores.shape == (60, 32) and embeddings.names is None
+        pytest.importorskip("pandas")
+        frame = embeddings.frame()
+        assert frame.columns.tolist() == ["id", *(f"embedding_{i}" for i in range(32))]
         with pytest.raises(hopmesh.Error, match="the task"):
             mesh.train(made, task="link", class_weights=[1, 2, 5])
         with pytest.raises(hopmesh.Error, match="edge.split"):
