@@ -65,9 +65,11 @@ class Dataset:
         self.task: str = about.get("task", "class")
 
     def __repr__(self) -> str:
+        targets = self.about.get("targets")
+        learnt = f"{targets} targets" if targets else f"{self.classes} classes"
         return (
             f"<Dataset {self.name}: {self.vertices} vertices, {self.edges} edges, "
-            f"{self.features} features, {self.classes} classes>"
+            f"{self.features} features, {learnt}>"
         )
 
     @property

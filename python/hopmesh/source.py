@@ -23,7 +23,7 @@ def write_arrays(folder: str, arrays: Mapping[str, Any]) -> str:
     if edges is None or edges.ndim != 2 or edges.shape[0] != 2:
         raise Error("the edges are missing: give edge_index, two rows with sources and targets")
     if "x" in kept:
-        kept["x"] = np.ascontiguousarray(kept["x"], dtype=np.float32)
+        kept["x"] = np.asarray(kept["x"], dtype=np.float32, order="C")
     path = os.path.join(folder, "graph.npz")
     np.savez(path, **kept)
     return path
@@ -71,7 +71,7 @@ def is_frame(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a numpy array of what may be a tensor."""
+    """Returns a numpy array, row after row, of what may be a tensor."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
-    return np.asarray(value)
+    return np.asarray(value, order="C")

@@ -135,6 +135,44 @@ def test_frames(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
         made.remove(force=True)
 
 
+def test_labels_in_columns(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
+    pandas = pytest.importorskip("pandas")
+    source, target = ring["edge_index"]
+    table = pandas.DataFrame({"from": source, "to": target})
+    vertices = pandas.DataFrame({"a": ring["x"][:, 0], "ill": ring["y"] == 0, "b": ring["x"][:, 1]})
+    vertices["smokes"] = ring["y"] != 1
+    want = vertices[["smokes", "ill"]].to_numpy(np.float32)
+    for task in ("multilabel", "regression"):
+        given = vertices if task == "multilabel" else vertices.astype({"ill": int, "smokes": int})
+        made = mesh.import_(
+            "columns", table, vertices=given, label_columns=["smokes", "ill"], task=task
+        )
+        try:
+            graph = made.load()
+            assert made.task == task and made.about["class_names"] == ["smokes", "ill"]
+            assert np.array_equal(graph.y, want) and np.array_equal(graph.x, ring["x"][:, :2])
+            assert repr(made).endswith(", 2 features, 2 targets>")
+        finally:
+            made.remove()
+    # Labels in two columns of one array, too, are what the task says. As pandas has them, and
+    # edges as pairs, the columns of an array lie one after the other.
+    turned = {name: np.asfortranarray(ring[name]) for name in ("edge_index", "x")}
+    assert not any(a.flags.c_contiguous for a in (want, *turned.values()))
+    made = mesh.import_("columns", task="regression", **{**ring, **turned, "y": want})
+    try:
+        graph = made.load()
+        assert made.task == "regression" and np.array_equal(graph.y, want)
+        assert np.array_equal(graph.x, ring["x"])
+        assert edges(graph) == set(zip(*ring["edge_index"].tolist(), strict=True))
+    finally:
+        made.remove()
+    with pytest.raises(hopmesh.Error, match="drinks"):
+        mesh.import_("columns", table, vertices=vertices, label_columns=["ill", "drinks"])
+    with pytest.raises(hopmesh.Error, match="colour"):
+        mesh.import_("columns", CORA, task="colour")
+    assert "columns" not in mesh.datasets
+
+
 def test_generated(mesh: hopmesh.LocalMesh) -> None:
     made = mesh.generate(
         "towns", kind="sbm", vertices=500, edges=3000, features=8, classes=4, dtype="bf16", seed=3
