@@ -36,7 +36,8 @@ class Batch:
     The first ``batch_size`` vertices are the seed vertices, whose labels are ``y``. Row 0 of
     ``edge_index`` has the sources and row 1 the targets, as places in ``n_id`` and ``x``; it has
     the neighbours that were drawn when a vertex was first reached, those of the first hop first.
-    ``num_sampled_nodes`` and ``num_sampled_edges`` count by hop.
+    ``num_sampled_nodes`` and ``num_sampled_edges`` count by hop. Each row is contiguous, and both
+    together are not: ``edge_index.reshape(-1)`` copies, and ``view(-1)`` of PyTorch refuses.
 
     ``adjs`` has all edges of each hop, the outermost first: one for each layer. With them the
     nodes together compute what one machine would, at any fan-outs; with ``edge_index`` they do

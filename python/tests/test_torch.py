@@ -28,6 +28,9 @@ def test_tensors_lie_in_the_shared_memory(mesh: Mesh) -> None:
     assert first.x.dtype == torch.float32 and first.edge_index.dtype == torch.int64
     assert first.x[0, 0] == 11 and first.y.tolist() == [1, -1]
     assert [adj.edge_index.shape[1] for adj in first.adjs] == [5, 4]
+    for edges in (first.edge_index, *(adj.edge_index for adj in first.adjs)):
+        assert all(row.is_contiguous() for row in edges)
+    assert not first.edge_index.is_contiguous()  # it was not copied
     next(batches)
     assert first.x[0, 0] == 12  # the next batch lies where it did
 
