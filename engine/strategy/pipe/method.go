@@ -19,6 +19,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/edges"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/ending"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/input"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
@@ -201,11 +202,11 @@ func (p *Method) Epoch(ctx context.Context, t *train.Learner, s *slot.Slot, rate
 	if p.marks() && p.Resumes(t) {
 		p.marked.Set(t, p.rows)
 	}
-	var mine Word
+	var mine ending.Word
 	if p.rests(t.At.Epoch) && (t.Run.Wants() || t.Run.Asked.Load() != nil) {
-		mine = Settle
+		mine = ending.Settle
 	} else if p.rests(t.At.Epoch) && p.marks() {
-		mine = map[bool]Word{true: Mark, false: Late}[p.marked.Due()]
+		mine = map[bool]ending.Word{true: ending.Mark, false: ending.Late}[p.marked.Due()]
 	}
 	loss, said, err := p.Worker.Epoch(ctx, t.At.Epoch, t.Key(s), mine, &s.Tally)
 	if err != nil {
@@ -216,12 +217,16 @@ func (p *Method) Epoch(ctx context.Context, t *train.Learner, s *slot.Slot, rate
 	if !train.IsNumber(loss) {
 		return loss, t.Diverged(s, "the loss")
 	}
-	if said&Unsound != 0 {
+	if said&ending.Unsound != 0 {
 		return loss, t.Diverged(s, "the sum of the gradients")
 	}
-	from, to := p.Worker.Own()
-	t.Optimizer.StepColumns(t.Weights, t.Gradients, from, to-from, rate)
-	p.settled = 0
+	if from, to := p.Worker.Own(); p.Worker.Shares() {
+		t.Optimizer.Step(t.Weights, t.Gradients, rate)
+		p.settled = len(p.rows) // each node has made all updates
+	} else {
+		t.Optimizer.StepColumns(t.Weights, t.Gradients, from, to-from, rate)
+		p.settled = 0
+	}
 	if err := p.settleAfter(ctx, t, said, &s.Tally); err != nil {
 		return loss, fmt.Errorf("epoch %d: %w", t.At.Epoch, err)
 	}
@@ -266,12 +271,12 @@ func (p *Method) Settle(ctx context.Context, rows int, tally *peer.Tally) error 
 
 // settleAfter settles the rows that are needed after a step, which all nodes decide
 // alike. If none are, nodes exchange a digest of their weights.
-func (p *Method) settleAfter(ctx context.Context, t *train.Learner, said Word, tally *peer.Tally) (err error) {
+func (p *Method) settleAfter(ctx context.Context, t *train.Learner, said ending.Word, tally *peer.Tally) (err error) {
 	rows := 0
 	switch {
-	case said&Settle != 0:
+	case said&ending.Settle != 0:
 		t.Run.Together, rows = true, len(p.rows)
-	case said&(Mark|Late) == Mark, t.At.Epoch == t.Recipe.Epochs:
+	case said&(ending.Mark|ending.Late) == ending.Mark, t.At.Epoch == t.Recipe.Epochs:
 		rows = len(p.rows)
 	case t.Run.Evaluates(t.At.Epoch):
 		rows = 1

@@ -2,14 +2,13 @@ package pipe
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/ending"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/traffic"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
@@ -136,44 +135,32 @@ func (w *Worker) Digest(ctx context.Context, own []byte, tally *peer.Tally) (sum
 	return nil, nil
 }
 
-// A Word is what nodes tell all others at the end of an epoch, besides their losses.
-type Word uint8
+// Shares reports whether all nodes have the gradients of all stages once an epoch has ended.
+func (w *Worker) Shares() bool { return w.shared.Any() }
 
-// The words, which are bits.
-const (
-	// Unsound: the sum of some stage's gradients is not finite.
-	Unsound Word = 1 << iota
-	// Some node wants all to have all weights now, for a checkpoint or a train.Mark; Late: not yet.
-	Settle
-	Mark
-	Late
-	words
-)
-
-// said is the length of the message that ends an epoch.
-const said = 8 + 1
-
-// conclude returns the sum of the losses of all nodes, and the words of all.
-func (w *Worker) conclude(ctx context.Context, mine Word) (sum float64, all Word, err error) {
+// conclude returns the sum of the losses of all nodes, and the words of all. Where nodes share
+// gradients it sets those of other stages.
+func (w *Worker) conclude(ctx context.Context, mine ending.Word) (sum float64, all ending.Word, err error) {
 	if from, to := w.Own(); to > from && !w.Device.Finite(w.Gradients.View(0, 1, from, to-from)) {
-		mine |= Unsound
+		mine |= ending.Unsound
 	}
 	if w.Exchange == nil {
 		return w.loss, mine, nil
 	}
 	defer w.net.Since(time.Now())
-	binary.LittleEndian.PutUint64(w.said[:], math.Float64bits(w.loss))
-	w.said[8] = byte(mine)
-	messages, err := w.Exchange.Gather(ctx, w.net.Stamp(w.epoch), w.said[:], w.net.Tally)
+	messages, err := w.Exchange.Gather(ctx, w.net.Stamp(w.epoch), w.shared.Message(w.loss, mine, w.Gradients), w.net.Tally)
 	if err != nil {
 		return 0, 0, fmt.Errorf("add up the losses: %w", err)
 	}
 	for node, m := range messages {
-		if len(m) != said || m[8] >= byte(words) {
-			return 0, 0, fmt.Errorf("node %s sent a malformed end of an epoch (%d bytes): run the same version of hopmesh on all nodes of the job", w.Work.Nodes[node], len(m))
+		to := w.shared.Of(node, w.Gradients)
+		loss, word, rows, err := ending.Read(m, len(to))
+		if err != nil {
+			return 0, 0, fmt.Errorf("node %s %w", w.Work.Nodes[node], err)
 		}
-		sum += math.Float64frombits(binary.LittleEndian.Uint64(m))
-		all |= Word(m[8])
+		sum += loss
+		all |= word
+		copy(to, rows)
 	}
 	return sum, all, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/ending"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/traffic"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -149,8 +150,8 @@ func TestWordsAreHeard(t *testing.T) {
 	w := newWorld(t, 1, sizes, anywhere)
 	s := newSetup(deep("gcn", 3), 3, 1, 6)
 	j := w.start(t, s)
-	said := func(mine func(node int) Word) (all []Word) {
-		all = make([]Word, len(j.nodes))
+	said := func(mine func(node int) ending.Word) (all []ending.Word) {
+		all = make([]ending.Word, len(j.nodes))
 		if err := j.each(func(n *node) (err error) {
 			_, all[n.Work.Self], err = n.Epoch(t.Context(), n.epoch+2, j.dropout(1), mine(n.Work.Self), &n.tally)
 			return err
@@ -159,18 +160,18 @@ func TestWordsAreHeard(t *testing.T) {
 		}
 		return all
 	}
-	nothing := func(int) Word { return 0 }
+	nothing := func(int) ending.Word { return 0 }
 	for _, c := range []struct {
-		mine func(int) Word
-		want Word
-	}{{nothing, 0}, {func(node int) Word { return Word(node/2) * Settle }, Settle}} {
-		if got := said(c.mine); !slices.Equal(got, []Word{c.want, c.want, c.want}) {
+		mine func(int) ending.Word
+		want ending.Word
+	}{{nothing, 0}, {func(node int) ending.Word { return ending.Word(node/2) * ending.Settle }, ending.Settle}} {
+		if got := said(c.mine); !slices.Equal(got, []ending.Word{c.want, c.want, c.want}) {
 			t.Errorf("all hear %v, want %v", got, c.want)
 		}
 	}
 	// Of each node's gradient, what is another stage's says nothing.
-	for other, want := range []Word{Unsound, 0} {
-		all := make([]Word, len(j.nodes))
+	for other, want := range []ending.Word{ending.Unsound, 0} {
+		all := make([]ending.Word, len(j.nodes))
 		if err := j.each(func(n *node) (err error) {
 			column := n.from
 			if other > 0 {
@@ -187,7 +188,7 @@ func TestWordsAreHeard(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(all, []Word{want, want, want}) {
+		if !slices.Equal(all, []ending.Word{want, want, want}) {
 			t.Errorf("all hear %v, want %v", all, want)
 		}
 	}
@@ -196,7 +197,7 @@ func TestWordsAreHeard(t *testing.T) {
 // What another node ends an epoch with is looked at before it is believed.
 func TestWordsThatSayNothing(t *testing.T) {
 	w := newWorld(t, 1, sizes, anywhere)
-	for _, message := range [][]byte{{}, make([]byte, said-1), make([]byte, said+1), append(make([]byte, 8), byte(words))} {
+	for _, message := range [][]byte{{}, make([]byte, ending.Bytes-1), make([]byte, ending.Bytes+1), append(make([]byte, ending.Bytes-1), 0xff)} {
 		j := w.start(t, newSetup(deep("gcn", 3), 2, 1, 6))
 		err := j.each(func(n *node) error {
 			if n.Work.Self == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/blocks"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/ending"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/shelf"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/traffic"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -150,11 +151,11 @@ type buffers struct {
 
 // progress is the state of training.
 type progress struct {
-	epoch int   // from 0
-	order []int // of positions
-	turns []int // of each position: its place in the order, where gradients are kept
-	loss  float64
-	said  [said]byte // the loss and a word, as sent to others
+	epoch  int   // from 0
+	order  []int // of positions
+	turns  []int // of each position: its place in the order, where gradients are kept
+	loss   float64
+	shared ending.Shared
 
 	period  tensor.Matrix // the weights that histories are of, where there are histories
 	history bool          // one has been made
@@ -179,6 +180,9 @@ func New(ctx context.Context, t Task) (*Worker, error) {
 	stage, ways := t.Seats.Of(t.Work.Self)
 	w.stage, w.parted = stage, parted(t.Seats, w.net.Nodes())
 	w.mirrors = arrange.NewMirrors(t.Shape)
+	if w.parted {
+		w.shared = ending.Share(t.Model, t.Shape, t.Seats, t.Cuts, t.Work, t.Device.Type())
+	}
 	if ways == nil {
 		return w, nil
 	}
@@ -347,10 +351,10 @@ func (w *Worker) Close() {
 	})
 }
 
-// Epoch trains one epoch, from 1. It sets this node's own columns of the gradients to those
-// of the whole graph: the same bits on all nodes that have them. It returns the sum of the
+// Epoch trains one epoch, from 1. It sets this node's own columns of the gradients, or all where
+// nodes share them, to those of the whole graph: the same bits on all nodes that have them. It returns the sum of the
 // losses, and the words of all nodes, to which this one adds mine. key is that of dropout.
-func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, mine Word, tally *peer.Tally) (loss float64, all Word, err error) {
+func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, mine ending.Word, tally *peer.Tally) (loss float64, all ending.Word, err error) {
 	ctx = w.net.Within(ctx)
 	defer func() {
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/blocks"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/ending"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
@@ -141,8 +142,8 @@ type setup struct {
 	costs                       []uint64 // of shards
 	Options
 	device func() tensor.Device
-	rate   float64 // of updates; 0: weights stay
-	word   Word    // what all nodes say
+	rate   float64     // of updates; 0: weights stay
+	word   ending.Word // what all nodes say
 	noDrop bool
 	still  bool                      // all epochs drop alike
 	linear bool                      // the loss is a sum of the answers
@@ -181,8 +182,8 @@ type node struct {
 	tally              peer.Tally
 	gradient           []float64
 	loss               float64
-	word               Word    // what all say
-	plain              float64 // the loss, not rounded, of what this node answers
+	word               ending.Word // what all say
+	plain              float64     // the loss, not rounded, of what this node answers
 }
 
 // A job is nodes that have met.

@@ -9,6 +9,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/ending"
 )
 
 const (
@@ -18,7 +19,6 @@ const (
 	mostPieces = 4
 	pieceBytes = 64 << 10
 	window     = 32 << 20
-	said       = 9 // bytes of the message that ends an epoch
 )
 
 // A flow is bytes of one kind, and the requests for them.
@@ -49,7 +49,12 @@ func (p *plan) sent() (s sending) {
 	scaled(&s.epoch, peer.Gradient, sums.bytes, sums.requests, 1)
 	if n := p.Layout.Nodes; n > 1 {
 		pairs := float64(n * (n - 1))
-		scaled(&s.epoch, peer.Control, framing+said, 1, pairs)
+		scaled(&s.epoch, peer.Control, framing+ending.Bytes, 1, pairs)
+		if p.shares() {
+			for stage := range p.seats.Stages {
+				scaled(&s.epoch, peer.Control, float64(p.columnsOf(stage)*number), 0, float64(n-1))
+			}
+		}
 	}
 	p.settled(&s.epoch)
 	s.came = make([]uint64, p.Layout.Nodes)
@@ -165,10 +170,15 @@ func (p *plan) holders(stage int) []int {
 	return all
 }
 
+// shares reports whether the message that ends an epoch has the gradients of a stage.
+func (p *plan) shares() bool {
+	return p.isParted() && ending.Few(p.Model, int(p.Layout.Firsts[len(p.Layout.Firsts)-1]))
+}
+
 // settled adds what stages do with their weights after an epoch: they send them to
 // everybody where they are evaluated, else a digest to the next stage.
 func (p *plan) settled(to *peer.Counts) {
-	if !p.isParted() {
+	if !p.isParted() || p.shares() {
 		return
 	}
 	nodes := p.Layout.Nodes
