@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"golang.org/x/sync/semaphore"
 )
 
 // Consensus is this node's participation in Raft. All methods are safe for concurrent
@@ -103,13 +104,19 @@ func (c *Consensus) propose(ctx context.Context, cmd plan.Command) (*plan.State,
 // enqueue hands a command to Raft. Before one that the plan has not needed so far, everything under way
 // is waited for: a node that does not know the command may be coming in.
 func (c *Consensus) enqueue(cmd plan.Command, data []byte, patience time.Duration) (raft.ApplyFuture, error) {
-	if !c.State().New(cmd) {
-		c.calls.order.RLock()
-		defer c.calls.order.RUnlock()
+	share := int64(1)
+	if c.State().New(cmd) {
+		share = whole
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if c.calls.order.Acquire(ctx, share) != nil {
+		return nil, raft.ErrEnqueueTimeout
+	}
+	defer c.calls.order.Release(share)
+	if share < whole {
 		return c.raft.Apply(data, patience), nil
 	}
-	c.calls.order.Lock()
-	defer c.calls.order.Unlock()
 	if err := c.raft.Barrier(patience).Error(); err != nil {
 		return nil, err
 	}
@@ -238,11 +245,18 @@ func (c *Consensus) await(ctx context.Context, ask func() raft.Future) error {
 // while it runs, but not all of them once it shuts down. So it is shut down only when
 // they are done.
 type calls struct {
-	order  sync.RWMutex // locked while nothing may get between two requests
+	// order is held as a whole while nothing may get between two requests. It is no mutex: who
+	// waits for one stops virtual time.
+	order  *semaphore.Weighted
 	mu     sync.Mutex
 	closed bool
 	wg     sync.WaitGroup
 }
+
+// whole is all of order, of which each other request holds one.
+const whole = 1 << 30
+
+func newCalls() *calls { return &calls{order: semaphore.NewWeighted(whole)} }
 
 // call runs a request to Raft, which may block, and stops waiting for it when ctx ends.
 func call[T any](ctx context.Context, c *calls, ask func() (T, error)) (T, error) {

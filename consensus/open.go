@@ -27,7 +27,7 @@ func Open(cfg Config) (*Consensus, error) {
 	}
 	log := newLogger(cfg.Log)
 	c := &Consensus{
-		cfg: cfg, changes: newSignal(), calls: new(calls),
+		cfg: cfg, changes: newSignal(), calls: newCalls(),
 		hint: make(chan struct{}, 1), spread: make(chan struct{}, 1), failure: failure{ed: make(chan struct{})}, ending: ending{began: make(chan struct{})},
 	}
 	c.fsm = newFSM(c.changes.fire, c.fail)
