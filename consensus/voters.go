@@ -3,6 +3,8 @@ package consensus
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -139,7 +141,7 @@ func newWatch(health func(string) (bool, time.Duration)) *watch {
 	return &watch{health: health, down: map[string]time.Time{}, mute: mute{last: map[string]time.Time{}}}
 }
 
-// mute has the nodes that do not answer this leader's heartbeats, with when they last did. Gossip may
+// mute has the voters that do not answer this leader's heartbeats, with when they last did. Gossip may
 // see them alive: a node without room for its term takes no part in Raft, and is to be replaced.
 type mute struct {
 	mu   sync.Mutex
@@ -159,6 +161,16 @@ func (m *mute) observe(o *raft.Observation) bool {
 		delete(m.last, string(of.Peer.ID))
 	}
 	return false
+}
+
+// keep forgets all nodes but voters. The others are sent nothing, or come back after they were away:
+// only a vote can be replaced.
+func (m *mute) keep(servers []plan.Server) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.last, func(id string, _ time.Time) bool {
+		return !slices.Contains(servers, plan.Server{ID: id, Voter: true})
+	})
 }
 
 // silence returns how long a node has not answered; 0: it has.
@@ -181,6 +193,7 @@ func (w *watch) look(state *plan.State, servers []plan.Server, self string, now 
 		ids[s.ID] = true
 	}
 	delete(ids, self)
+	w.mute.keep(servers)
 	all := make(map[string]plan.Health, len(ids))
 	down := map[string]time.Time{}
 	for id := range ids {
