@@ -25,10 +25,10 @@ type health struct {
 	told map[string]string
 }
 
-// loss is why a file was dropped, and whether users were told.
+// loss is why a file was dropped, and whether users have heard.
 type loss struct {
-	why  string
-	told bool
+	why   string
+	heard bool
 }
 
 const (
@@ -41,7 +41,7 @@ const (
 func (h *health) tidy(k *Keeper) {
 	for f, l := range h.losses {
 		d, in := k.plan.Datasets[f.dataset]
-		if !in || f.shard >= len(d.Shards) || (l.told || k.cfg.Damage == nil) && !d.Lost(f.shard) && !d.Wants(k.cfg.Self, f.shard) {
+		if !in || f.shard >= len(d.Shards) || (l.heard || k.cfg.Damage == nil) && !d.Lost(f.shard) && !d.Wants(k.cfg.Self, f.shard) {
 			delete(h.losses, f)
 		}
 	}

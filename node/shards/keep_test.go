@@ -69,8 +69,8 @@ func TestRestartCopiesNothing(t *testing.T) {
 func TestLossOfWhatNobodyWants(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.bring(500)
-		told := new(heard)
-		w.told = told
+		said := new(heard)
+		w.told = said
 		w.run("a")
 		stop := w.run("b")
 		w.place("a", "b")
@@ -86,8 +86,8 @@ func TestLossOfWhatNobodyWants(t *testing.T) {
 		w.run("b")
 		w.until("the plan forgets it", func() bool { return !w.plan().Holds("b", 0) })
 		<-time.After(restEvery)
-		if len(told.found) != 1 || len(told.repaired) != 1 {
-			t.Errorf("named: %q, repaired: %q", told.found, told.repaired)
+		if len(said.found) != 1 || len(said.repaired) != 1 {
+			t.Errorf("named: %q, repaired: %q", said.found, said.repaired)
 		}
 	})
 }

@@ -200,7 +200,7 @@ func (k *Keeper) tell() {
 }
 
 // missing says which shards of a dataset this node has lost, why, and what becomes of them; ""
-// if it has lost none. They count as told. Called with mu held.
+// if it has lost none. They count as heard. Called with mu held.
 func (k *Keeper) missing(id string, d plan.Dataset) string {
 	var lost, last []int // last: no other node has a copy
 	why := ""
@@ -209,7 +209,7 @@ func (k *Keeper) missing(id string, d plan.Dataset) string {
 		if l == nil {
 			continue
 		}
-		if l.told = true; why == "" {
+		if l.heard = true; why == "" {
 			why = l.why
 		}
 		if others := slices.ContainsFunc(d.HoldersOf(i), func(n string) bool { return n != k.cfg.Self }); others {

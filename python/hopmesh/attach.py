@@ -106,7 +106,7 @@ class Connection:
         self._over, self._expected = "", expected
 
     def settle(self) -> None:
-        """Waits for the answer to what was told, as :meth:`ask` does, and keeps it in late.
+        """Waits for the answer to what was said, as :meth:`ask` does, and keeps it in late.
 
         :meth:`ask` does so first. Until then nobody knows whether the job has to go on in a new
         generation instead.

@@ -93,7 +93,7 @@ func alike(reports [][]trained.Epoch, one []trained.Epoch) error {
 	return nil
 }
 
-// What the nodes try and choose is the same on all, and told; what is learnt is what one node
+// What the nodes try and choose is the same on all, and recorded; what is learnt is what one node
 // learns.
 func TestNodesChooseHowTheyShare(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
