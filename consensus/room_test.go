@@ -194,7 +194,7 @@ func (b brief) SetUint64(key []byte, value uint64) error {
 	return b.cramped.SetUint64(key, value)
 }
 
-// Half a vote is none: it gives nobody the vote who had the one before.
+// Half a vote does not count: the candidate of the vote before does not get it.
 func TestHalfAVote(t *testing.T) {
 	stable := MemoryStores().Stable
 	started := new(atomic.Bool)

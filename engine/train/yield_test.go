@@ -28,7 +28,7 @@ func TestKeptRowsGiveWay(t *testing.T) {
 			m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
 			m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
 				if q.Service == peer.Offers {
-					time.Sleep(200 * time.Millisecond) // an epoch takes a second or two
+					<-time.After(200 * time.Millisecond) // an epoch takes a second or two
 				}
 				return nil
 			}

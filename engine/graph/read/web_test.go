@@ -125,7 +125,7 @@ func TestPlanetoidOfServers(t *testing.T) {
 		}
 	}
 	readtest.Refused(t, Open, host+"/ind.none.x", source.Options{}, "there is no file at "+host+"/ind.none.test.index (404): check the address")
-	readtest.Refused(t, Open, host+"/p/?token=1", source.Options{Format: "planetoid"}, host+"/p/ is none of Planetoid's files, and files behind http can't be listed: give the address of one called ind.NAME.x")
+	readtest.Refused(t, Open, host+"/p/?token=1", source.Options{Format: "planetoid"}, host+"/p/ is not one of Planetoid's files, and files behind http can't be listed: give the address of one called ind.NAME.x")
 	objects["p/ind.other.x"] = "x"
 	readtest.Refused(t, Open, "s3://data/p", source.Options{}, "s3://data/p holds the graphs")
 }

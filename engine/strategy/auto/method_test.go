@@ -51,7 +51,7 @@ func slowRows(m *traintest.Mesh, perRow time.Duration) {
 func seemsSlow(m *traintest.Mesh) {
 	m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
 		if q.Kind == peer.Control && q.Limit == 1<<20 {
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 		}
 		return nil
 	}
@@ -86,7 +86,7 @@ func alike(reports [][]trained.Epoch, one []trained.Epoch) error {
 				return fmt.Errorf("node %d has a loss of %v in epoch %d, and one node %v", node, e.Loss, e.Epoch, one[i].Loss)
 			}
 			if e.Strategy != reports[0][i].Strategy || e.Why != reports[0][i].Why {
-				return fmt.Errorf("node %d tells of %s (%s) in epoch %d", node, e.Strategy, e.Why, e.Epoch)
+				return fmt.Errorf("node %d reports %s (%s) in epoch %d", node, e.Strategy, e.Why, e.Epoch)
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func TestTurnsOfOneBatch(t *testing.T) {
 		m := traintest.NewMesh(3, lopsided(len(shards), 3))
 		m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
 			if q.Service == peer.Offers && q.Limit != 1<<20 {
-				time.Sleep(time.Millisecond)
+				<-time.After(time.Millisecond)
 			}
 			return nil
 		}

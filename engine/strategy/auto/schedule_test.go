@@ -73,9 +73,9 @@ func TestAChoiceIsInTheSchedule(t *testing.T) {
 				case q.Kind == peer.Control && q.Limit == 1<<20:
 					measured.Add(1)
 				case q.Service == peer.Rows && from == slow(q.Epoch):
-					time.Sleep(time.Second)
+					<-time.After(time.Second)
 				case q.Service == peer.Rows:
-					time.Sleep(10 * time.Millisecond)
+					<-time.After(10 * time.Millisecond)
 				}
 				return nil
 			}

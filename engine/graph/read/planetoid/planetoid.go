@@ -91,9 +91,9 @@ func (p *planetoid) find(ctx context.Context, path string) error {
 	case planetoidName(base) != "":
 		base = "ind." + planetoidName(base)
 	case web.Is(path) && !IsName(base):
-		return fmt.Errorf("%s is none of Planetoid's files, and files behind http can't be listed: give the address of one called ind.NAME.x", web.Show(path))
+		return fmt.Errorf("%s is not one of Planetoid's files, and files behind http can't be listed: give the address of one called ind.NAME.x", web.Show(path))
 	case err == nil && !web.Is(path):
-		return fmt.Errorf("%s is none of Planetoid's files: give one called ind.NAME.x, or their folder", base)
+		return fmt.Errorf("%s is not one of Planetoid's files: give one called ind.NAME.x, or their folder", base)
 	} // else it is how the names begin: the files' own errors say more
 	p.prefix = base
 	p.path = func(name string) string { return filepath.Join(filepath.Dir(path), name) }

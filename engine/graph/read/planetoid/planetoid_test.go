@@ -116,7 +116,7 @@ func TestPlanetoidRefusals(t *testing.T) {
 	}
 	readtest.Refused(t, Open, "../testdata/planetoid/python2", source.Options{Memory: 500}, "ind.python2: more memory is needed than is allowed: raise {dataset.memory}")
 	readtest.Refused(t, Open, t.TempDir(), source.Options{Format: "planetoid"}, "holds none of Planetoid's files, ind.NAME.x, ind.NAME.graph and their like: check the path")
-	readtest.Refused(t, Open, "planetoid_test.go", source.Options{Format: "planetoid"}, "planetoid_test.go is none of Planetoid's files: give one called ind.NAME.x, or their folder")
+	readtest.Refused(t, Open, "planetoid_test.go", source.Options{Format: "planetoid"}, "planetoid_test.go is not one of Planetoid's files: give one called ind.NAME.x, or their folder")
 }
 
 // A list that is there many times by reference must not become as many edges.

@@ -57,7 +57,7 @@ func Few(m *nn.Model, vertices int) bool {
 	return m.Size() <= most && m.Size() <= vertices*stages[len(stages)-1].In/share
 }
 
-// Shared is which gradients nodes send along with their words. The zero value is none.
+// Shared is which gradients nodes send along with their words. With the zero value they send none.
 type Shared struct {
 	parts   []part // by node; nil: none
 	self    int
