@@ -34,6 +34,16 @@ func (c *cramped) SetUint64(key []byte, value uint64) error {
 	return c.StableStore.SetUint64(key, value)
 }
 
+// cramp starts a node again, on a disk that may be full.
+func (n *node) cramp() *cramped {
+	n.stop()
+	disk := &cramped{StableStore: n.stores.Stable}
+	n.stores.Stable = disk
+	n.start(nil)
+	n.cluster.waitEqual(time.Minute)
+	return disk
+}
+
 // A voter that has no room for its vote does not vote, and waits for room: it goes on by itself, and
 // can be stopped meanwhile.
 func TestVoterWithoutRoomForItsVote(t *testing.T) {
@@ -50,11 +60,7 @@ func TestVoterWithoutRoomForItsVote(t *testing.T) {
 				}
 			}
 			n, third := others[0], others[1]
-			n.stop()
-			disk := &cramped{StableStore: n.stores.Stable}
-			n.stores.Stable = disk
-			n.start(nil)
-			c.waitEqual(time.Minute)
+			disk := n.cramp()
 			disk.full.Store(true)
 			first.kill()
 			pass(time.Minute)
@@ -113,11 +119,7 @@ func TestVoterWithoutRoomForTheTerm(t *testing.T) {
 				break
 			}
 		}
-		n.stop()
-		disk := &cramped{StableStore: n.stores.Stable}
-		n.stores.Stable = disk
-		n.start(nil)
-		c.waitEqual(time.Minute)
+		disk := n.cramp()
 		disk.full.Store(true)
 		first.kill()
 		pass(10 * time.Minute)
@@ -153,11 +155,7 @@ func TestVoterWithoutRoomIsReplaced(t *testing.T) {
 				break
 			}
 		}
-		n.stop()
-		disk := &cramped{StableStore: n.stores.Stable}
-		n.stores.Stable = disk
-		n.start(nil)
-		c.waitEqual(time.Minute)
+		disk := n.cramp()
 		disk.full.Store(true)
 		first.kill()
 		var others []*node
