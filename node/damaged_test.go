@@ -209,7 +209,7 @@ func TestDamagedCheckpointsLeaveNoTrace(t *testing.T) {
 		c.WaitVoters(3)
 		generated(t, c.Nodes[0], tiny("g", 1))
 		c.Wait("all hold the dataset", time.Minute, func() bool { return copied(c.Nodes[0].Dataset("g"), 1, c.Nodes...) })
-		const epochs = 30
+		const epochs = 120 // many more than end before the third kill
 		want := waitState(c, c.Nodes[0], learning(t, c.Nodes[0], "leap", epochs), "done")
 		for _, n := range c.Nodes {
 			c.Network.Slow(n.IP(), 5*time.Millisecond)
