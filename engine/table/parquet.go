@@ -109,7 +109,7 @@ func (c *columnar) Write(ids [][]byte, rows []float32) error {
 			return err
 		}
 	}
-	if err := c.writeIDs(ids); err != nil {
+	if err := c.writeIDs(0, ids); err != nil {
 		return err
 	}
 	for i := range c.columns {
@@ -136,8 +136,9 @@ func (c *columnar) Write(ids [][]byte, rows []float32) error {
 	return nil
 }
 
-func (c *columnar) writeIDs(ids [][]byte) error {
-	w, err := c.group.Column(0)
+// writeIDs writes some ids into a column.
+func (c *columnar) writeIDs(column int, ids [][]byte) error {
+	w, err := c.group.Column(column)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (t *columnTable) find() error {
 	for i, c := range all {
 		names[i] = c.Name
 	}
-	if len(names) < 2 && !t.nodes {
+	if len(names) < 2 && !t.nodes && t.kind != idsTable {
 		return fmt.Errorf("%s has %d columns: write %s", t.info.name, len(names), t.kind.wants())
 	}
 	p, err := t.place(names, all)
@@ -232,7 +232,7 @@ func (t *columnTable) scan(ctx context.Context, how scanning, yield func(*rowBat
 	var batch rowBatch
 	most := max(1, min(1<<15, 1<<20/max(1, t.info.width)))
 	done := uint64(0)
-	progress := source.NewProgress(how.report, "reading "+t.info.name, t.file.Rows(), [...]string{"edges", "vertices", "vertices", "vertices"}[t.kind])
+	progress := source.NewProgress(how.report, "reading "+t.info.name, t.file.Rows(), [...]string{"edges", "vertices", "vertices", "vertices", "vertices"}[t.kind])
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return err

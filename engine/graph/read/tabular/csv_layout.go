@@ -68,6 +68,9 @@ func layOut(name string, kind tableKind, nodes bool, asked []string, b []byte, l
 	var rows []row
 	l := csvLayout{}
 	for _, d := range delimiters {
+		if d == space && kind == idsTable {
+			continue // ids may have blanks
+		}
 		r := headOf(b, d, last)
 		if len(r) == 0 {
 			continue
@@ -84,7 +87,7 @@ func layOut(name string, kind tableKind, nodes bool, asked []string, b []byte, l
 			rows, l.delimiter = r, d
 		}
 	}
-	if rows == nil && nodes {
+	if rows == nil && (nodes || kind == idsTable) {
 		// Ids alone: no delimiter is needed.
 		rows, l.delimiter = headOf(b, ',', last), ','
 	}
@@ -167,6 +170,8 @@ func isHeader(kind tableKind, rows []row, asked []string) bool {
 	switch kind {
 	case edgesTable:
 		return column(first, sourceNames...) >= 0 && column(first, targetNames...) >= 0
+	case idsTable:
+		return column(first, "id") >= 0
 	case splitsTable:
 		return column(first, "id") >= 0 || len(splitColumns(first)) > 0
 	case labelsTable:

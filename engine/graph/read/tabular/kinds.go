@@ -18,16 +18,17 @@ const (
 	featuresTable
 	labelsTable
 	splitsTable
+	idsTable // of which graphs are not made
 )
 
 func (k tableKind) String() string {
-	return [...]string{"edges", "features", "labels", "splits"}[k]
+	return [...]string{"edges", "features", "labels", "splits", "ids"}[k]
 }
 
 // wants says what a row of the table must hold.
 func (k tableKind) wants() string {
 	return [...]string{"a source and a target in each row", "an id and its features in each row", "an id and its label in each row",
-		"an id and train, val or test in each row"}[k]
+		"an id and train, val or test in each row", "an id in each row"}[k]
 }
 
 // ids is how many columns of ids there are.
@@ -102,6 +103,9 @@ func placeColumns(name string, kind tableKind, names, asked []string) (placed, e
 		if len(p.value) > maxSplits {
 			return p, fmt.Errorf("%s has %d splits and at most %d can be taken: leave some out", name, len(p.value), maxSplits)
 		}
+	}
+	if kind == idsTable {
+		p.id[0] = max(column(names, "id"), 0)
 	}
 	for i, n := range names {
 		if !slices.Contains(p.id[:kind.ids()], i) && !slices.Contains(p.value, i) {
