@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -135,6 +136,13 @@ func (w *Weighed) readWords(file *checkpoint.File) error {
 	}
 	if w.training = file.Text("training"); w.training != "" && !json.Valid([]byte(w.training)) {
 		return errors.New("its training is not the JSON expected")
+	}
+	if w.kind.Pairs && w.training != "" {
+		var of struct{ Links *link.Spec }
+		if err := json.Unmarshal([]byte(w.training), &of); err != nil {
+			return fmt.Errorf("its training can't be read: %w", err)
+		}
+		w.links = of.Links
 	}
 	return w.readNames(file)
 }

@@ -1,6 +1,7 @@
 package trained
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
@@ -30,6 +32,7 @@ type Weighed struct {
 	seed    uint64
 	loss    string
 	kind    *task.Kind
+	links   *link.Spec // of task link; nil: not known, or of another task
 	// training is the resolved recipe as JSON; "": not known.
 	training string
 	names    []string // of the classes, or of columns of other targets
@@ -72,7 +75,7 @@ func weighedOfCheckpoint(file *checkpoint.File, index int) (*Weighed, error) {
 	if !s.finished() {
 		return nil, fmt.Errorf("model %d has diverged before its first evaluation, and left no weights", index)
 	}
-	w := &Weighed{about: c.About, how: c.how, Epoch: s.Last.Epoch, seed: r.Seed, loss: r.Loss, kind: task.Named(r.Task)}
+	w := &Weighed{about: c.About, how: c.how, Epoch: s.Last.Epoch, seed: r.Seed, loss: r.Loss, kind: task.Named(r.Task), links: r.Links}
 	if w.kind == nil {
 		return nil, fmt.Errorf("its recipe has the unknown task %q", r.Task)
 	}
@@ -180,6 +183,8 @@ type PredictOptions struct {
 	Threads int    // 0: all
 	Memory  uint64 // bound in bytes; 0: none
 	Dir     string // takes what memory is too small for
+	// Beside is what the caller takes of the memory meanwhile.
+	Beside uint64
 	// Writing returns what writing the prediction needs of the memory, which follows; nil:
 	// nothing.
 	Writing func(Prediction) uint64
@@ -195,6 +200,7 @@ type Prediction struct {
 	Loss     string // of training
 	Task     *task.Kind
 	Classes  []string // their names, or numbers
+	Links    *link.Spec // of task link, whose rows are embeddings; nil: of another task
 }
 
 // Predict runs the model of a checkpoint, or an exported one, over all vertices with
@@ -248,10 +254,13 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	i.Once()
 	least := i.LeastFor(n)
 	about := Prediction{Vertices: d.Topology.Vertices(), Columns: columns, Epoch: w.Epoch, Loss: w.loss, Task: w.kind, Classes: w.names}
+	if w.kind.Pairs {
+		about.Links = cmp.Or(w.links, link.Default())
+	}
 	if o.Writing != nil {
 		least = max(least, o.Writing(about))
 	}
-	memory, err := predictMemory(d, w, least, o.Memory)
+	memory, err := predictMemory(d, w, least, o)
 	if err != nil {
 		return err
 	}
@@ -272,12 +281,13 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 
 // predictMemory returns how much of a bound of memory inference may use; 0 is no bound.
 // Inference, or writing what it yields, needs at least least.
-func predictMemory(d *dataset.Graph, w *Weighed, least, memory uint64) (uint64, error) {
+func predictMemory(d *dataset.Graph, w *Weighed, least uint64, o PredictOptions) (uint64, error) {
+	memory := o.Memory
 	if memory == 0 {
 		return budget.LeastInference, nil
 	}
 	const rows = 4 << 20 // their order, and those that are yielded
-	others := budget.Program + rows + 4*2*uint64(len(w.Weights)) + 4*uint64(len(d.Training)) + d.Features.Bytes()
+	others := budget.Program + o.Beside + rows + 4*2*uint64(len(w.Weights)) + 4*uint64(len(d.Training)) + d.Features.Bytes()
 	if w.model.Form().Weighting == sample.Symmetric {
 		others += 4 * uint64(d.Topology.Vertices()) // degrees
 	}

@@ -49,11 +49,11 @@ func (r *run) compute(ctx context.Context, recipe recipe.Recipe, o train.Options
 
 // predict runs trained.Predict on a device. If the device fails, it starts over with the
 // first row on the CPU.
-func predict(ctx context.Context, p Prediction, begin func(trained.Prediction) error, rows func(first int, values []float32) error) (err error) {
+func predict(ctx context.Context, p Prediction, o trained.PredictOptions, begin func(trained.Prediction) error, rows func(first int, values []float32) error) (err error) {
 	defer mapped.End(mapped.Guard())
 	defer budget.Caught(&err)
 	defer mapped.CaughtAny(&err)
-	o := trained.PredictOptions{Embeddings: p.Embeddings, Index: p.Index, Device: p.Device, Memory: p.Memory, Dir: p.Folder, Writing: p.writing}
+	o.Embeddings, o.Index, o.Device, o.Memory, o.Dir = p.Embeddings, p.Index, p.Device, p.Memory, p.Folder
 	err = trained.Predict(ctx, p.Model, p.Shards, o, begin, rows)
 	if _, broken := errors.AsType[*slot.Broken](err); broken && ctx.Err() == nil {
 		o.Device = nil

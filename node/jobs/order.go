@@ -119,6 +119,12 @@ func (o *order) name(v uint32) []byte {
 	return n.Bytes[n.Offsets[row]:n.Offsets[row+1]]
 }
 
+// id appends what the source calls a vertex.
+func (o *order) id(to []byte, v uint32) []byte {
+	s, row := o.of(v)
+	return s.Originals.Append(to, row)
+}
+
 // number returns the source's number of a vertex, if it has numbers.
 func (o *order) number(v uint32) int64 {
 	s, row := o.of(v)

@@ -57,7 +57,7 @@ func Predict(ctx context.Context, p Prediction, to io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	var about trained.Prediction
-	err = predict(ctx, p,
+	err = predict(ctx, p, trained.PredictOptions{Writing: p.writing},
 		func(a trained.Prediction) error {
 			about = a
 			return room(p.Folder, uint64(a.Vertices)*uint64(a.Columns)*4)

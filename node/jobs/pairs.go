@@ -1,0 +1,312 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/link"
+	"github.com/hopmesh/hopmesh/engine/mapped"
+	"github.com/hopmesh/hopmesh/engine/partners"
+	"github.com/hopmesh/hopmesh/engine/table"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
+	"github.com/hopmesh/hopmesh/engine/trained"
+)
+
+// Pairing says which pairs of vertices are scored. Either Pairs or Top is set.
+type Pairing struct {
+	Pairs      string // the file that lists them
+	Top        int    // how many partners are found for a vertex
+	Vertices   string // the file of the vertices that partners are found for; "": all
+	Neighbours bool   // neighbours are partners, too
+}
+
+// pairing is a prediction of pairs under way.
+type pairing struct {
+	Prediction
+	Pairing
+	order  *order
+	listed *os.File // pairs of vertices, or places in the order; nil: none are listed
+	count  int      // of these
+	graph  *partners.Graph
+	rows   partners.Rows
+	spec   *link.Spec
+}
+
+// PredictPairs scores pairs by a model of links: those of a file, in its order, or the best
+// partners of vertices, the best first. Vertices stand in the order of their file or, of all,
+// of their names; of partners with the same score the one whose name comes first is better.
+//
+// Embeddings are computed as Predict does, and wait in a file. Pairs are scored by the
+// processor whatever the device is, so that a score depends on embeddings alone.
+func PredictPairs(ctx context.Context, p Prediction, of Pairing, to io.Writer) (err error) {
+	defer mapped.End(mapped.Guard())
+	defer budget.Caught(&err)
+	defer mapped.CaughtAny(&err)
+	q := &pairing{Prediction: p, Pairing: of}
+	if q.order, err = sorted(p.Shards, p.Folder); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.order.close()) }()
+	if err := q.list(ctx); err != nil {
+		return err
+	}
+	if q.listed != nil {
+		defer func() { err = errors.Join(err, q.listed.Close()) }()
+	}
+	file, err := unnamed(p.Folder)
+	if err != nil {
+		return fmt.Errorf("make room for embeddings: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	q.rows.File = file
+	if err := q.embed(ctx, file); err != nil {
+		return err
+	}
+	if p.Intact != nil {
+		if err := p.Intact(ctx); err != nil {
+			return err
+		}
+	}
+	return q.write(ctx, to)
+}
+
+// list finds what is asked for.
+func (q *pairing) list(ctx context.Context) (err error) {
+	if q.Memory > 0 && budget.Program+max(q.beside(), lookupMemory) > q.Memory {
+		return fmt.Errorf("predicting needs %s of memory, and %s is what it may use: allow more with {agent.memory}", budget.Format(budget.Program+max(q.beside(), lookupMemory)), budget.Format(q.Memory))
+	}
+	switch {
+	case q.Pairs != "":
+		q.listed, q.count, err = q.order.look(ctx, q.Pairs, 2, false, lookupMemory, q.Folder)
+		return err
+	case q.Vertices != "":
+		if q.listed, q.count, err = q.order.look(ctx, q.Vertices, 1, true, lookupMemory, q.Folder); err != nil {
+			return err
+		}
+	default:
+		q.count = q.order.total
+	}
+	q.Top = min(q.Top, max(1, q.order.total-1))
+	return q.arrange(ctx)
+}
+
+// beside is what the graph in the order of names takes, if partners are sought.
+func (q *pairing) beside() uint64 {
+	if q.Pairs != "" {
+		return 0
+	}
+	return 8 * uint64(q.order.total)
+}
+
+// arrange notes the place of each vertex in the order: there rows lie, so that partners come in
+// the order of their names.
+func (q *pairing) arrange(ctx context.Context) error {
+	g := &partners.Graph{Row: make([]uint32, q.order.total), Vertex: make([]uint32, 0, q.order.total), Sources: q.sources}
+	q.graph = g
+	return q.order.each(func(vertices []uint32) error {
+		for _, v := range vertices {
+			g.Row[v] = uint32(len(g.Vertex))
+			g.Vertex = append(g.Vertex, v)
+		}
+		return context.Cause(ctx)
+	})
+}
+
+// sources returns the sources of the edges that end at a vertex.
+func (q *pairing) sources(v uint32) []int32 {
+	s, row := q.order.of(v)
+	return s.Indices[s.Indptr[row]:s.Indptr[row+1]]
+}
+
+// embed computes the embeddings of all vertices.
+func (q *pairing) embed(ctx context.Context, file *os.File) error {
+	put := func(row int, values []float32) error {
+		if _, err := file.WriteAt(bytesOf(values), int64(row)*int64(q.rows.Columns)*4); err != nil {
+			return fmt.Errorf("keep embeddings until all are there: %w: free some space in the data directory", err)
+		}
+		return nil
+	}
+	return predict(ctx, q.Prediction, trained.PredictOptions{Beside: q.beside(), Writing: q.needs},
+		func(a trained.Prediction) error {
+			if a.Links == nil {
+				return fmt.Errorf("the model learnt no links, but %s of vertices: pairs are scored by one of {task} link", a.Task.Name)
+			}
+			q.spec, q.rows.Count, q.rows.Columns = a.Links, a.Vertices, a.Columns
+			if _, err := link.NewBlocks(q.spec.Decoder, nil); err != nil {
+				return err
+			}
+			return room(q.Folder, uint64(a.Vertices)*uint64(a.Columns)*4)
+		},
+		func(first int, values []float32) error {
+			if q.graph == nil {
+				return put(first, values)
+			}
+			places, columns := q.graph.Row[first:][:len(values)/q.rows.Columns], q.rows.Columns
+			for len(places) > 0 { // those that follow each other are written together
+				n := 1
+				for n < len(places) && places[n] == places[n-1]+1 {
+					n++
+				}
+				if err := put(int(places[0]), values[:n*columns]); err != nil {
+					return err
+				}
+				places, values = places[n:], values[n*columns:]
+			}
+			return nil
+		})
+}
+
+// needs returns what it takes of memory to score and to write, in blocks as small as can be.
+func (q *pairing) needs(of trained.Prediction) uint64 {
+	rows := partners.Rows{Count: of.Vertices, Columns: of.Columns}
+	o := partners.Options{Rows: rows, Most: max(1, q.Top)}
+	return max(lookupMemory, q.writing()+o.Least())
+}
+
+// writing is what it takes to write.
+func (q *pairing) writing() uint64 {
+	const ids = 1 << 20 // of the rows that are written together, and their scores
+	return ids + table.PairMemory(q.format(), q.table())
+}
+
+// table describes the table that is written.
+func (q *pairing) table() table.Pairs {
+	t := table.Pairs{Rows: q.count, Names: q.order.names}
+	if q.Top > 0 {
+		t.Rows, t.Fewer = q.count*q.Top, true
+	}
+	return t
+}
+
+// write scores pairs, or finds partners, and writes them.
+func (q *pairing) write(ctx context.Context, to io.Writer) error {
+	device := cpu.New(0)
+	defer device.Close()
+	blocks, err := link.NewBlocks(q.spec.Decoder, device)
+	if err != nil {
+		return err
+	}
+	out, err := table.NewPairs(to, q.format(), q.table())
+	if err != nil {
+		return err
+	}
+	w := &pairRows{order: q.order, out: out}
+	if q.Top > 0 {
+		err = q.top(ctx, w, blocks)
+	} else {
+		err = q.given(ctx, w, blocks)
+	}
+	if err == nil {
+		err = w.flush()
+	}
+	if err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+// given scores the pairs that were listed.
+func (q *pairing) given(ctx context.Context, w *pairRows, blocks link.Blocks) error {
+	s := partners.NewScorer(q.rows, blocks)
+	pairs, scores := make([]uint32, 2*atOnce), make([]float32, atOnce)
+	var sources, targets []uint32
+	for first := 0; first < q.count; first += atOnce {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n := min(atOnce, q.count-first)
+		if err := q.read(pairs[:2*n], 2*first); err != nil {
+			return err
+		}
+		sources, targets = sources[:0], targets[:0]
+		for i := range n {
+			sources, targets = append(sources, pairs[2*i]), append(targets, pairs[2*i+1])
+		}
+		if err := s.Score(scores[:n], sources, targets); err != nil {
+			return err
+		}
+		for i := range n {
+			if err := w.add(sources[i], targets[i], scores[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// read reads what was listed from a place on.
+func (q *pairing) read(to []uint32, first int) error {
+	if _, err := q.listed.ReadAt(bytesOf(to), 4*int64(first)); err != nil {
+		return fmt.Errorf("read back what is asked for: %w", err)
+	}
+	return nil
+}
+
+// top finds the best partners of some vertices, or of all.
+func (q *pairing) top(ctx context.Context, w *pairRows, blocks link.Blocks) error {
+	o := partners.Options{Rows: q.rows, Blocks: blocks, Most: q.Top, Threads: runtime.GOMAXPROCS(0)}
+	if !q.Neighbours {
+		o.Graph = q.graph
+	}
+	if q.Memory > 0 {
+		o.Memory = q.Memory - budget.Program - q.beside() - q.writing() // at least Least, as needs says
+	}
+	s := partners.NewSearch(o)
+	defer s.Close()
+	rows := make([]uint32, s.AtOnce())
+	for first := 0; first < q.count; first += len(rows) {
+		rows := rows[:min(len(rows), q.count-first)]
+		if q.listed == nil {
+			for i := range rows {
+				rows[i] = uint32(first + i)
+			}
+		} else if err := q.read(rows, first); err != nil {
+			return err
+		}
+		if err := s.Find(ctx, rows); err != nil {
+			return err
+		}
+		for i, row := range rows {
+			for _, partner := range s.Best(i) {
+				if err := w.add(q.graph.Vertex[row], q.graph.Vertex[partner.Row], partner.Score); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// pairRows gathers pairs with the names of their vertices, and writes many together.
+type pairRows struct {
+	order            *order
+	out              table.PairWriter
+	sources, targets [][]byte
+	scores           []float32
+}
+
+// add adds a pair.
+func (r *pairRows) add(source, target uint32, score float32) error {
+	i := len(r.scores)
+	if i == len(r.sources) {
+		r.sources, r.targets = append(r.sources, nil), append(r.targets, nil)
+	}
+	r.sources[i], r.targets[i] = r.order.id(r.sources[i][:0], source), r.order.id(r.targets[i][:0], target)
+	if r.scores = append(r.scores, score); len(r.scores) == atOnce {
+		return r.flush()
+	}
+	return nil
+}
+
+// flush writes what was gathered.
+func (r *pairRows) flush() error {
+	n := len(r.scores)
+	err := r.out.Write(r.sources[:n], r.targets[:n], r.scores)
+	r.scores = r.scores[:0]
+	return err
+}
