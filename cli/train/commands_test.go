@@ -139,6 +139,37 @@ func TestFilesAreWhole(t *testing.T) {
 	}
 }
 
+// Files of pairs are named as the daemon finds them, and what is printed is whole or not at all.
+func TestPairsAreAskedFor(t *testing.T) {
+	b := clitest.Healthy()
+	b.File = []byte("source,target,score\n1,2,0.5\n")
+	addr, dir := clitest.Serve(t, b), t.TempDir()
+	for _, args := range []string{
+		"predict j7 --pairs pairs.csv", "predict j7 --pairs /a/pairs.tsv --json", "predict j7 --top 5 --vertices https://b/c.csv --neighbours --task link --out " + dir + "/a.JSON",
+	} {
+		out, stderr, code := hopmesh(t.Context(), append(strings.Fields(args), "--addr", addr)...)
+		if code != 0 || stderr != "" || out != string(b.File) && !strings.Contains(out, "a.JSON") {
+			t.Errorf("%s: %d %s%s", args, code, out, stderr)
+		}
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []any{
+		api.PredictRequest{Format: ".csv", PairOptions: api.PairOptions{Pairs: filepath.Join(here, "pairs.csv")}},
+		api.PredictRequest{Format: ".json", PairOptions: api.PairOptions{Pairs: "/a/pairs.tsv"}},
+		api.PredictRequest{Format: ".json", PairOptions: api.PairOptions{Task: "link", Top: 5, Vertices: "https://b/c.csv", Neighbours: true}},
+	}
+	if !reflect.DeepEqual(b.Made, want) {
+		t.Errorf("asked for %+v", b.Made)
+	}
+	b.Err = api.Conflict("the disk of alpha is full")
+	if out, stderr, code := hopmesh(t.Context(), "predict", "j7", "--top", "2", "--addr", addr); code != 1 || out != "" || !strings.Contains(stderr, "the disk of alpha is full") {
+		t.Errorf("%d %q %s", code, out, stderr)
+	}
+}
+
 func TestWhatIsChangedOrForced(t *testing.T) {
 	b := clitest.Healthy()
 	addr := clitest.Serve(t, b)

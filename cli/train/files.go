@@ -23,29 +23,55 @@ func Predict() *cobra.Command {
 	var d daemon.Flags
 	var out string
 	var embeddings bool
+	var pairs pairFlags
 	cmd := &cobra.Command{
 		Use:   "predict JOB --out FILE",
-		Short: "Write predictions for every vertex",
+		Short: "Write predictions for every vertex, or for pairs",
 		Long: "Runs the model of a job's best epoch on all vertices with all their neighbours, and writes a row for each\n" +
 			"vertex: its logits, or with --embeddings the input of the last layer. Rows are in ascending order of the\n" +
 			"vertex ids of the source. A .parquet file has a column with these ids, and for logits the class\n" +
 			"with the largest, its name and its probability; a .npy file has the numbers alone.\n" +
 			"For a sweep it uses the best model, or the one of --model-index, as numbered by `hopmesh train show`. If\n" +
-			"it is interrupted or fails, it leaves no file.",
-		Example:           "  hopmesh predict j1 --out cora.parquet\n  hopmesh predict j1 --out cora.npy --embeddings",
+			"it is interrupted or fails, it leaves no file.\n\n" +
+			"A model of --task link scores pairs: those of --pairs in the order of that file or, with --top, the best\n" +
+			"partners of each vertex, which are found exactly and without those that it has an edge with already. A score\n" +
+			"is the logit of an edge. The columns are source, target and score; .npy has the scores alone, of --pairs\n" +
+			"only. Without --out they are printed as CSV, or with --json as a document.",
+		Example: "  hopmesh predict j1 --out cora.parquet\n  hopmesh predict j1 --out cora.npy --embeddings\n" +
+			"  hopmesh predict j2 --pairs candidates.csv --out scores.csv\n  hopmesh predict j2 --top 10 --vertices some.csv",
 		Args:              usage.OneArg("JOB"),
 		ValidArgsFunction: daemon.Suggest(&d, JobIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format := strings.ToLower(filepath.Ext(out))
-			if !slices.Contains(api.PredictFormats(), format) {
-				return usage.Errorf(cmd, "--out %q must end in %s, which sets the format", out, usage.OneOf(api.PredictFormats()))
+			r := api.PredictRequest{Format: strings.ToLower(filepath.Ext(out)), Embeddings: embeddings, Index: modelIndex(cmd)}
+			if err := pairs.into(&r.PairOptions); err != nil {
+				return err
 			}
-			r := api.PredictRequest{Format: format, Embeddings: embeddings, Index: modelIndex(cmd)}
+			formats := api.PredictFormats()
+			if r.Paired() {
+				formats = api.PairFormats()
+			}
+			printed := r.Paired() && out == ""
+			if printed {
+				r.Format = ".csv"
+				if d.JSON {
+					r.Format = ".json"
+				}
+			}
+			if !slices.Contains(formats, r.Format) {
+				return usage.Errorf(cmd, "--out %q must end in %s, which sets the format", out, usage.OneOf(formats))
+			}
+			if err := r.Check(); err != nil {
+				return usage.Errorf(cmd, "%v", err)
+			}
+			if printed {
+				return printFile(cmd, &d, func(ctx context.Context, c *api.Client, to io.Writer) error { return c.Predict(ctx, args[0], r, to) })
+			}
 			return save(cmd, &d, args[0], out, func(ctx context.Context, c *api.Client, to io.Writer) error { return c.Predict(ctx, args[0], r, to) })
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "`FILE` to write, .npy or .parquet")
+	cmd.Flags().StringVar(&out, "out", "", "`FILE` to write, .npy or .parquet; of pairs also .csv, .tsv or .json")
 	cmd.Flags().BoolVar(&embeddings, "embeddings", false, "write the input of the last layer instead of the logits")
+	pairs.add(cmd)
 	modelIndexFlag(cmd)
 	d.Add(cmd)
 	return cmd

@@ -162,6 +162,22 @@ func TestGolden(t *testing.T) {
 		{File: "train-no-verb", Args: "train"},
 		{File: "predict-no-file", Args: "predict j7"},
 		{File: "predict-format", Args: "predict j7 --out cora.csv"},
+		{File: "predict-pairs-format", Args: "predict j7 --pairs /a.csv --out pairs.xls"},
+		{File: "predict-pairs-and-top", Args: "predict j7 --pairs /a.csv --top 3"},
+		{File: "predict-pairs-nothing", Args: "predict j7 --pairs"},
+		{File: "predict-pairs-empty", Args: "predict j7 --pairs= --out a.csv"},
+		{File: "predict-pairs-task", Args: "predict j7 --task class --pairs /a.csv"},
+		{File: "predict-top-none", Args: "predict j7 --top 0"},
+		{File: "predict-top-negative", Args: "predict j7 --top -3"},
+		{File: "predict-top-npy", Args: "predict j7 --top 3 --out a.npy"},
+		{File: "predict-vertices", Args: "predict j7 --vertices /a.csv --out a.npy"},
+		{File: "predict-top", Args: "predict j7 --task link --top 3", With: func(b *clitest.Backend) { b.File = []byte("source,target,score\n1,2,0.5\n") }},
+		{File: "predict-top-json", Args: "predict j7 --top 3 --json", With: func(b *clitest.Backend) {
+			b.File = []byte("{\"pairs\":[\n{\"source\":1,\"target\":2,\"score\":0.5}\n]}\n")
+		}},
+		{File: "predict-top-refused", Args: "predict j7 --top 3", With: func(b *clitest.Backend) {
+			b.Err = api.Conflict("job j7 learns the task class, and pairs are scored by a model of task link: train one with `hopmesh train start --task link`")
+		}},
 		{File: "predict-no-folder", Args: "predict j7 --out /nonexistent/cora.npy"},
 		{File: "export-format", Args: "export j7 --out model.pt"},
 	})

@@ -242,13 +242,14 @@ type ResumeRequest struct {
 	Rate *float64 `json:"lr,omitempty"`
 }
 
-// PredictRequest asks for a trained model's predictions for every vertex.
+// PredictRequest asks for a trained model's predictions for every vertex, or for pairs.
 type PredictRequest struct {
-	Format string `json:"format"` // .npy or .parquet
+	Format string `json:"format"` // .npy or .parquet; of pairs also .csv, .tsv or .json
 	// Embeddings asks for the vertices' last hidden representations instead of the class
 	// scores.
 	Embeddings bool `json:"embeddings,omitempty"`
 	Index      *int `json:"model_index,omitempty"` // of a sweep's model; none: the best
+	PairOptions
 }
 
 // ExportRequest selects the model to export.
@@ -394,6 +395,15 @@ func notFinite(flag string, x float64) error {
 func (r PredictRequest) Check() error {
 	if r.Format == "" {
 		return Invalid("the request names no format: use .npy or .parquet")
+	}
+	if err := among("task", r.Task, TrainTasks()); err != nil {
+		return err
+	}
+	if err := r.check(r); err != nil {
+		return err
+	}
+	if r.Paired() {
+		return among("format of pairs", r.Format, pairFormats)
 	}
 	return among("format of predictions", r.Format, formatsOut)
 }

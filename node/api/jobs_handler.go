@@ -37,7 +37,7 @@ func (s server) jobRoutes() []route {
 			id := r.PathValue("id")
 			return Done{ID: id, OK: true}, s.ResumeJob(r.Context(), id, q)
 		}).orNothing()},
-		{"POST /v1/jobs/{id}/predict", operators, "A file with a model's predictions for every vertex.", nil, delivers(func(_ http.ResponseWriter, r *http.Request, q PredictRequest, to io.Writer) error {
+		{"POST /v1/jobs/{id}/predict", operators, "A file with a model's predictions for every vertex, or for pairs of them.", nil, delivers(func(_ http.ResponseWriter, r *http.Request, q PredictRequest, to io.Writer) error {
 			return s.Predict(r.Context(), r.PathValue("id"), q, to)
 		})},
 		{"POST /v1/jobs/{id}/export", operators, "A file with a model's weights.", nil, delivers(func(_ http.ResponseWriter, r *http.Request, q ExportRequest, to io.Writer) error {

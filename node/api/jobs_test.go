@@ -328,10 +328,30 @@ func TestJobsThatNoNodeIsAsked(t *testing.T) {
 		"--lr is -1":               ResumeRequest{Rate: &less},
 		"names no format":          PredictRequest{},
 		"of predictions \".csv\"":  PredictRequest{Format: ".csv"},
+		"of pairs \".xls\"":        PredictRequest{Format: ".xls", PairOptions: PairOptions{Top: 1}},
+		"--pairs scores given":     PredictRequest{Format: ".csv", PairOptions: PairOptions{Top: 1, Pairs: "/a.csv"}},
+		"--top is -1":              PredictRequest{Format: ".csv", PairOptions: PairOptions{Top: -1}},
+		"--top is 65537":           PredictRequest{Format: ".csv", PairOptions: PairOptions{Top: 65537}},
+		"--vertices says":          PredictRequest{Format: ".npy", PairOptions: PairOptions{Vertices: "/a.csv"}},
+		"--neighbours says":        PredictRequest{Format: ".csv", PairOptions: PairOptions{Pairs: "/a.csv", Neighbours: true}},
+		"--embeddings writes":      PredictRequest{Format: ".csv", Embeddings: true, PairOptions: PairOptions{Top: 1}},
+		"--task is class, and":     PredictRequest{Format: ".csv", PairOptions: PairOptions{Top: 1, Task: "class"}},
+		"no task \"links\"":        PredictRequest{Format: ".npy", PairOptions: PairOptions{Task: "links"}},
+		"can't say who":            PredictRequest{Format: ".npy", PairOptions: PairOptions{Top: 1}},
+		"--pairs is \"a.csv\"":     PredictRequest{Format: ".npy", PairOptions: PairOptions{Pairs: "a.csv"}},
+		"--vertices is \"ftp://b":  PredictRequest{Format: ".csv", PairOptions: PairOptions{Top: 3, Vertices: "ftp://b/c.csv"}},
 	} {
 		err := r.Check()
 		if e, ok := errors.AsType[*Error](err); !ok || e.Status != http.StatusBadRequest || !strings.Contains(e.Message, says) {
 			t.Errorf("%v does not say %q", err, says)
+		}
+	}
+	for _, r := range []PredictRequest{
+		{Format: ".npy", PairOptions: PairOptions{Pairs: "/a.csv"}}, {Format: ".json", PairOptions: PairOptions{Top: MaxTop, Neighbours: true, Task: "link"}},
+		{Format: ".tsv", PairOptions: PairOptions{Top: 1, Vertices: "https://b/c.csv"}}, {Format: ".npy", PairOptions: PairOptions{Task: "link"}},
+	} {
+		if err := r.Check(); err != nil {
+			t.Errorf("%+v: %v", r, err)
 		}
 	}
 	h := checked(t, &fake{})

@@ -4,6 +4,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/mapped"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
 	"github.com/hopmesh/hopmesh/mesh"
@@ -299,7 +301,7 @@ func (m *Models) noModel(j plan.Job, silent []string) error {
 	return api.Conflict("job %s has no checkpoint yet: one is written every few seconds, and when the job ends", j.ID)
 }
 
-// Predict writes the predictions of a job's model for every vertex of its dataset.
+// Predict writes the predictions of a job's model for every vertex of its dataset, or for pairs.
 func (m *Models) Predict(ctx context.Context, id string, r api.PredictRequest, to io.Writer) error {
 	return m.with(ctx, id, "prediction", r.Index, func(ctx context.Context, j plan.Job, file modelFile, l *loan) error {
 		return m.predict(ctx, j, file, l, r, to)
@@ -358,6 +360,9 @@ func (m *Models) with(ctx context.Context, id, what string, asked *int, do func(
 
 // predict predicts with shards of this node and borrowed ones.
 func (m *Models) predict(ctx context.Context, j plan.Job, file modelFile, l *loan, r api.PredictRequest, to io.Writer) error {
+	if err := learnt(j, r); err != nil {
+		return err
+	}
 	d, err := m.cfg.Dataset(j)
 	if err != nil {
 		return err
@@ -414,10 +419,27 @@ func (m *Models) predict(ctx context.Context, j plan.Job, file modelFile, l *loa
 		}
 		return nil
 	}
-	return jobs.Predict(ctx, jobs.Prediction{
+	p := jobs.Prediction{
 		Model: file.checkpoint, Index: file.index, Shards: files, Folder: folder, Memory: m.cfg.Memory, Device: m.cfg.Device, Format: r.Format, Embeddings: r.Embeddings,
 		Intact: intact,
-	}, to)
+	}
+	if r.Paired() {
+		return jobs.PredictPairs(ctx, p, jobs.Pairing{Pairs: r.Pairs, Top: r.Top, Vertices: r.Vertices, Neighbours: r.Neighbours}, to)
+	}
+	return jobs.Predict(ctx, p, to)
+}
+
+// learnt returns an error unless a job has learnt what the request says, or can score pairs if
+// it asks for these.
+func learnt(j plan.Job, r api.PredictRequest) error {
+	learns := cmp.Or(recipe.Read(j).Task, task.Kinds[0].Name)
+	switch {
+	case r.Task != "" && r.Task != learns:
+		return api.Conflict("job %s learns the task %s, and --task is %s: leave it out, or name another job", j.ID, learns, r.Task)
+	case r.Paired() && !task.Named(learns).Pairs:
+		return api.Conflict("job %s learns the task %s, and pairs are scored by a model of task link: train one with `hopmesh train start --task link`", j.ID, learns)
+	}
+	return nil
 }
 
 // fits returns an error if this node's disk has too little room for the shards that it lacks.
