@@ -55,6 +55,11 @@ func (f *first) Write(p []byte) (int, error) {
 // predicted asks the daemon for a job's predictions, and does something while they come.
 func (d *daemon) predicted(id string, do func()) ([]byte, error) {
 	d.t.Helper()
+	return d.predictedAs(id, api.PredictRequest{Format: ".npy"}, do)
+}
+
+func (d *daemon) predictedAs(id string, r api.PredictRequest, do func()) ([]byte, error) {
+	d.t.Helper()
 	client, err := api.NewClient("unix:" + filepath.Join(d.dir, "hopmesh.sock"))
 	if err != nil {
 		d.t.Fatal(err)
@@ -63,7 +68,7 @@ func (d *daemon) predicted(id string, do func()) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
 	defer cancel()
 	to := first{do: do}
-	err = client.Predict(ctx, id, api.PredictRequest{Format: ".npy"}, &to)
+	err = client.Predict(ctx, id, r, &to)
 	return to.got.Bytes(), err
 }
 
@@ -107,6 +112,43 @@ func TestPredictionsWhileNodesAreKilled(t *testing.T) {
 	var got []byte
 	until(t, "it reaches the others, and predicts", func() bool {
 		got, err = nodes[0].predicted(id, nil)
+		return err == nil
+	})
+	if !bytes.Equal(got, want) {
+		t.Errorf("afterwards %d bytes come of %d, and others", len(got), len(want))
+	}
+}
+
+// The same is true of the best partners of all vertices, which are found while they come.
+func TestPartnersWhileNodesAreKilled(t *testing.T) {
+	nodes := meshOf(t, 3)
+	nodes[0].must(new(any), "dataset", "generate", "g", "--kind", "sbm", "--vertices", "20000", "--edges", "80000", "--features", "16",
+		"--classes", "4", "--shards", "6", "--replicas", "1")
+	id := nodes[0].asked("--dataset g --task link --strategy leap --hidden 16 --batch 8192 --fanout 5,5 --epochs 1 --set link.width=16")
+	if j := nodes[0].ended(id); j.State != "done" || len(j.Nodes) != 3 {
+		t.Fatalf("the job on %v is %s: %s", j.Nodes, j.State, j.Error)
+	}
+	r := api.PredictRequest{Format: ".csv", PairOptions: api.PairOptions{Top: 10}}
+	want, err := nodes[0].predictedAs(id, r, nil)
+	if err != nil || bytes.Count(want, []byte("\n")) != 1+10*20000 {
+		t.Fatalf("%d bytes of partners: %v", len(want), err)
+	}
+	if got, err := nodes[0].predictedAs(id, r, nodes[1].kill); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("while another node dies, %d bytes come of %d: %v", len(got), len(want), err)
+	}
+	nodes[1] = start(t, nodes[1].dir, "--listen", "127.0.0.1:0")
+	until(t, "it is back", nodes[1].ready)
+	if got, err := nodes[0].predictedAs(id, r, nodes[0].kill); err == nil {
+		t.Errorf("its node dies, and all is well with %d bytes of %d", len(got), len(want))
+	}
+	nodes[0] = start(t, nodes[0].dir, "--listen", "127.0.0.1:0")
+	until(t, "it is back", nodes[0].ready)
+	if h := nodes[0].halves(); len(h) > 0 {
+		t.Errorf("%s are left", h)
+	}
+	var got []byte
+	until(t, "it reaches the others, and finds partners", func() bool {
+		got, err = nodes[0].predictedAs(id, r, nil)
 		return err == nil
 	})
 	if !bytes.Equal(got, want) {

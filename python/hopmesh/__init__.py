@@ -21,7 +21,7 @@ from hopmesh.binary import options
 from hopmesh.dataset import Dataset, Graph
 from hopmesh.error import Again, Error, Gone
 from hopmesh.evaluation import EvalLoader
-from hopmesh.job import Job, Predictions
+from hopmesh.job import Job, Pairs, Predictions
 from hopmesh.loader import Loader
 from hopmesh.local import LocalMesh, up
 from hopmesh.mesh import Mesh, connect
@@ -30,7 +30,7 @@ from hopmesh.tracking import log_to_mlflow
 
 __all__ = [
     "Adj", "Again", "Batch", "Dataset", "Error", "EvalLoader", "Gone", "Graph", "Job", "Loader",
-    "LocalMesh", "Mesh", "Model", "Predictions", "connect", "load_model", "log_to_mlflow",
+    "LocalMesh", "Mesh", "Model", "Pairs", "Predictions", "connect", "load_model", "log_to_mlflow",
     "options", "up",
 ]  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import io
 import os
 import sys
@@ -65,6 +67,26 @@ class Predictions:
         if self.probabilities is not None:
             frame["probability"] = self.probabilities
         return frame
+
+
+@dataclass
+class Pairs:
+    """Scores of pairs of vertices: ``scores[i]`` is that of ``sources[i]`` and ``targets[i]``.
+
+    A score is the logit of an edge from the source to the target.
+    """
+
+    sources: NDArray[Any]
+    targets: NDArray[Any]
+    scores: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def frame(self) -> Any:
+        """Returns a pandas DataFrame with the columns source, target and score."""
+        columns = {"source": self.sources, "target": self.targets, "score": self.scores}
+        return _pandas().DataFrame(columns)
 
 
 class Job:
@@ -197,6 +219,71 @@ class Job:
             None if probabilities is None else probabilities[order],
             list(columns) if wide else None,
         )
+
+    def score(self, pairs: Any, model_index: int | None = None) -> Pairs:
+        """Returns the scores of pairs of vertices, in their order, by a model of links.
+
+        ``pairs`` is the path of a table with two columns of ids, which the daemon reads, or
+        anything that numpy makes an array with two columns of: the ids of the source. Pairs in
+        memory go through a temporary file, so the daemon must be on this machine then.
+        """
+        with self._table(pairs, "source,target", 2) as path:
+            return self._pairs({"pairs": path}, model_index)
+
+    def top(
+        self,
+        k: int,
+        vertices: Any = None,
+        neighbours: bool = False,
+        model_index: int | None = None,
+    ) -> Pairs:
+        """Returns the ``k`` best partners of each vertex, the best first, by a model of links.
+
+        They are found among all vertices that a vertex has no edge with yet or, with
+        ``neighbours``, among all others. ``vertices`` are the ids of those whose partners are
+        sought, or the path of a table of them that the daemon reads; without it, it is all. Where
+        few are left, a vertex has fewer partners.
+        """
+        request: dict[str, Any] = {"top": k}
+        if neighbours:
+            request["neighbours"] = True
+        if vertices is None:
+            return self._pairs(request, model_index)
+        with self._table(vertices, "id", 1) as path:
+            return self._pairs({**request, "vertices": path}, model_index)
+
+    def _pairs(self, request: dict[str, Any], model_index: int | None) -> Pairs:
+        whole = io.BytesIO()
+        asked = {"format": ".parquet", **request, **_indexed(model_index)}
+        self._client.fetch(self._path("predict"), asked, whole)
+        columns = parquet.read(whole.getvalue())
+        none = np.zeros(0, np.int64)
+        found = [columns.get(name, none) for name in ("source", "target")]
+        return Pairs(*found, columns.get("score", np.zeros(0, np.float32)))
+
+    @contextlib.contextmanager
+    def _table(self, ids: Any, names: str, columns: int) -> Iterator[str]:
+        """Yields the path of a table of ids, which is written if they lie in memory."""
+        if isinstance(ids, (str, os.PathLike)):
+            text = os.fspath(ids)
+            yield text if "://" in text else os.path.abspath(text)
+            return
+        rows = np.asarray(ids)
+        if rows.ndim != columns or rows.size == 0 or columns == 2 and rows.shape[1] != 2:
+            wanted = "pairs of ids, such as [[1, 2], [1, 3]]" if columns == 2 else "a list of ids"
+            raise Error(f"the ids are an array of shape {rows.shape}: give {wanted}")
+        if self._client.elsewhere:
+            raise Error(
+                "ids in memory go through a file that the daemon reads, so the daemon must be on "
+                "this machine: write them there, and give the path"
+            )
+        with tempfile.TemporaryDirectory(prefix="hopmesh-ids-") as folder:
+            path = os.path.join(folder, "ids.csv")
+            with open(path, "w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(names.split(","))
+                writer.writerows(rows.reshape(len(rows), columns).tolist())
+            yield path
 
     def frame(self) -> Any:
         """Returns the history as a pandas DataFrame with a row for each epoch."""

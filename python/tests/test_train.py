@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,34 @@ def flags(*command: str) -> set[str]:
     return {name.replace("-", "_") for name in found} - {"addr", "api_token_file", "json", "help"}
 
 
-def test_tasks(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
+def check_pairs(links: hopmesh.Job, rows: Any, ring: Arrays, folder: Path) -> None:
+    """Compares scores and partners with products of embeddings."""
+    products = rows.astype(np.float64) @ rows.T.astype(np.float64)
+    pairs = np.array([[3, 4], [59, 0], [3, 4]])
+    scored = links.score(pairs)
+    assert scored.sources.tolist() == [3, 59, 3] and scored.targets.tolist() == [4, 0, 4]
+    assert np.allclose(scored.scores, products[pairs[:, 0], pairs[:, 1]], rtol=1e-4, atol=1e-5)
+    path = folder / "pairs.csv"
+    path.write_text("3,4\n59,0\n3,4\n")
+    assert np.array_equal(links.score(path).scores, scored.scores)
+    best = links.top(5)
+    assert len(best) == 300 and len(best.frame()) == 300
+    near = np.eye(60, dtype=bool)
+    source, target = ring["edge_index"]
+    near[source, target] = near[target, source] = True
+    assert not near[best.sources, best.targets].any()
+    floor = best.scores.reshape(60, 5)[:, -1:]
+    assert (np.where(near, -np.inf, products) > floor + 1e-4).sum(1).max() < 5
+    some = links.top(5, vertices=[7, 2])
+    assert some.targets.tolist() == best.targets.reshape(60, 5)[[7, 2]].ravel().tolist()
+    assert len(links.top(100, [7], neighbours=True)) == 59
+    with pytest.raises(hopmesh.Error, match=r"give pairs of ids"):
+        links.score([1, 2, 3])
+    with pytest.raises(hopmesh.Error, match=r'pair 1 has the id "60"'):
+        links.score([[60, 1]])
+
+
+def test_tasks(mesh: hopmesh.LocalMesh, ring: Arrays, tmp_path: Path) -> None:
     made = mesh.import_("tasks", task="class", **ring)
     try:
         recipe: dict[str, Any] = {"epochs": 3, "hidden": 8, "seed": 1}
@@ -142,6 +170,7 @@ def test_tasks(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
         pytest.importorskip("pandas")
         frame = embeddings.frame()
         assert frame.columns.tolist() == ["id", *(f"embedding_{i}" for i in range(32))]
+        check_pairs(links, embeddings.scores, ring, tmp_path)
         with pytest.raises(hopmesh.Error, match="the task"):
             mesh.train(made, task="link", class_weights=[1, 2, 5])
         with pytest.raises(hopmesh.Error, match="edge.split"):
