@@ -199,7 +199,7 @@ type Prediction struct {
 	Epoch    int    // of the weights; 0: not known
 	Loss     string // of training
 	Task     *task.Kind
-	Classes  []string // their names, or numbers
+	Classes  []string   // their names, or numbers
 	Links    *link.Spec // of task link, whose rows are embeddings; nil: of another task
 }
 
