@@ -259,7 +259,8 @@ class Job:
         columns = parquet.read(whole.getvalue())
         none = np.zeros(0, np.int64)
         found = [columns.get(name, none) for name in ("source", "target")]
-        return Pairs(*found, columns.get("score", np.zeros(0, np.float32)))
+        scores = columns.get("score", np.zeros(0, np.float32))
+        return Pairs(found[0], found[1], scores)
 
     @contextlib.contextmanager
     def _table(self, ids: Any, names: str, columns: int) -> Iterator[str]:
