@@ -77,8 +77,12 @@ func PredictPairs(ctx context.Context, p Prediction, of Pairing, to io.Writer) (
 
 // list finds what is asked for.
 func (q *pairing) list(ctx context.Context) (err error) {
-	if q.Memory > 0 && budget.Program+max(q.beside(), lookupMemory) > q.Memory {
-		return fmt.Errorf("predicting needs %s of memory, and %s is what it may use: allow more with {agent.memory}", budget.Format(budget.Program+max(q.beside(), lookupMemory)), budget.Format(q.Memory))
+	needs := budget.Program + q.beside()
+	if q.Pairs != "" || q.Vertices != "" {
+		needs = max(needs, budget.Program+lookupMemory)
+	}
+	if q.Memory > 0 && needs > q.Memory {
+		return fmt.Errorf("predicting needs %s of memory, and %s is what it may use: allow more with {agent.memory}", budget.Format(needs), budget.Format(q.Memory))
 	}
 	switch {
 	case q.Pairs != "":
@@ -163,9 +167,8 @@ func (q *pairing) embed(ctx context.Context, file *os.File) error {
 
 // needs returns what it takes of memory to score and to write, in blocks as small as can be.
 func (q *pairing) needs(of trained.Prediction) uint64 {
-	rows := partners.Rows{Count: of.Vertices, Columns: of.Columns}
-	o := partners.Options{Rows: rows, Most: max(1, q.Top)}
-	return max(lookupMemory, q.writing()+o.Least())
+	o := partners.Options{Rows: partners.Rows{Count: of.Vertices, Columns: of.Columns}, Most: max(1, q.Top)}
+	return q.writing() + o.Least()
 }
 
 // writing is what it takes to write.

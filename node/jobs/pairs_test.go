@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -24,6 +25,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // linked returns a model of links on shards, in a folder.
@@ -166,6 +168,17 @@ func TestPartnersAreTheBestOfAllPairs(t *testing.T) {
 		}
 		if left, err := os.ReadDir(p.Folder); err != nil || len(left) != 1 {
 			t.Errorf("left are %v, %v", left, err)
+		}
+		// A model that was exported scores as its checkpoint does.
+		exported, err := os.Create(filepath.Join(t.TempDir(), "model.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(trained.Export(exported, p.Model, trained.BestModel), exported.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if p.Model = exported.Name(); !slices.Equal(pairsOf(t, p, all), every) {
+			t.Error("the exported model has other scores")
 		}
 	}
 }
