@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -197,6 +198,48 @@ func TestPairsThatCannotBe(t *testing.T) {
 		}
 		if err != nil || out.Len() == 0 || format == ".json" && !json.Valid(out.Bytes()) {
 			t.Errorf("%s: %q, %v", format, out.String(), err)
+		}
+	}
+}
+
+// A writer of pairs takes no more memory than it says.
+func TestMemoryOfPairs(t *testing.T) {
+	held := func() int64 {
+		runtime.GC()
+		runtime.GC() // pools keep what they have for one more
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	const some, rows = 1024, 2 * groupRows
+	for _, names := range []bool{false, true} {
+		ids, scores := make([][]byte, some), make([]float32, some)
+		for i := range ids {
+			if ids[i] = []byte("123456789"); names {
+				ids[i] = bytes.Repeat([]byte("name"), 15)
+			}
+		}
+		for _, format := range PairFormats {
+			p := Pairs{Rows: rows, Names: names}
+			before, peak := held(), int64(0)
+			w, err := NewPairs(io.Discard, format, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at := some; at <= rows; at += some {
+				if err := w.Write(ids, ids, scores); err != nil {
+					t.Fatal(err)
+				}
+				if at%(8*some) == 0 || at%groupRows == groupRows-some {
+					peak = max(peak, held()-before)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if says := int64(PairMemory(format, p)); peak > says || format == ".parquet" && says > 3*peak {
+				t.Errorf("%s, names %v: %d bytes, and it says %d", format, names, peak, says)
+			}
 		}
 	}
 }
