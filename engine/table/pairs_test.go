@@ -230,7 +230,7 @@ func TestMemoryOfPairs(t *testing.T) {
 				if err := w.Write(ids, ids, scores); err != nil {
 					t.Fatal(err)
 				}
-				if at%(8*some) == 0 || at%groupRows == groupRows-some {
+				if at == some || at%groupRows == groupRows-some {
 					peak = max(peak, held()-before)
 				}
 			}
