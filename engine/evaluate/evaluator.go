@@ -56,7 +56,7 @@ type Evaluator struct {
 func New(d *dataset.Graph, nodes Nodes, of task.Spec) *Evaluator {
 	e := &Evaluator{Inference: NewInference(d, nodes)}
 	if d.Links != nil {
-		e.links = &links{scorer: link.NewScorer(d.Links)}
+		e.links = &links{scorer: link.NewScorer(d.Links, of.Loss)}
 		return e
 	}
 	e.scorer = newScorer(of)

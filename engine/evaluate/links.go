@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/epoch"
@@ -20,6 +21,7 @@ import (
 type links struct {
 	scorer *link.Scorer
 	rows   []float32
+	w      []float64 // the decoder's weights
 }
 
 // LinkBytes returns what the evaluation of pairs takes of memory beside inference; 0: vertices
@@ -69,27 +71,33 @@ func (e *Evaluator) evaluateLinks(ctx context.Context, v *View, at Moment, fault
 			return nil, fmt.Errorf("exchange the embeddings of the evaluation: %w", err)
 		}
 	}
+	w := e.links.weightsOf(e.device, v)
 	r.Metrics = new(epoch.Metrics)
 	for _, part := range []struct {
 		mark    graph.Mark
 		scores  *Scores
 		metrics *map[string]float64
 	}{{graph.Train, &r.Train, &r.Metrics.Train}, {graph.Validation, &r.Val, &r.Metrics.Val}, {graph.Test, &r.Test, &r.Metrics.Test}} {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		of, err := e.links.scorer.Part(part.mark, rows, columns)
+		of, err := e.links.scorer.Part(ctx, part.mark, rows, columns, w)
 		if err != nil {
 			return nil, err
 		}
 		if *part.scores = (Scores{Count: of.Count, Loss: of.Loss}); of.Count > 0 {
-			*part.metrics = map[string]float64{task.ROCAUC: of.Area, task.AveragePrecision: of.Precision}
+			*part.metrics = task.OfPairs(&of, e.data.Links.Ranks != 0 && part.mark != graph.Train)
 		}
 	}
 	if r.Seconds = time.Since(start).Seconds(); !h.nodes.alone() {
 		err = e.exchangeCost(ctx, r)
 	}
 	return r, err
+}
+
+// weightsOf reads the weights of a model's decoder, of which there may be none.
+func (l *links) weightsOf(device tensor.Device, v *View) []float64 {
+	if l.w = slices.Grow(l.w[:0], v.model.Added())[:v.model.Added()]; len(l.w) > 0 {
+		device.Read(l.w, v.model.AddedOf(v.weights))
+	}
+	return l.w
 }
 
 // room returns memory for so many numbers, the same each time.

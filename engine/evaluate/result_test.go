@@ -1,8 +1,11 @@
 package evaluate
 
 import (
+	"encoding/json"
+	"slices"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/task"
 )
@@ -28,5 +31,33 @@ func TestRecordOfAResult(t *testing.T) {
 	r.Train = Scores{Count: 2, MacroF1: 0.125}
 	if plain, ranked := r.Record(task.MacroF1).Metrics, r.Record(task.ROCAUC).Metrics; plain.Train[task.MacroF1] != 0.125 || ranked.Train != nil {
 		t.Errorf("training vertices have %v and %v", plain.Train, ranked.Train)
+	}
+}
+
+// Records of ranked pairs fit into plans, which keep 400 bytes of an epoch's metrics. Others keep
+// all digits, and epochs are compared by all in any case.
+func TestRecordsOfRanksAreShort(t *testing.T) {
+	const x = 0.00012345678901234567
+	all := func(names ...string) map[string]float64 {
+		m := map[string]float64{}
+		for _, name := range names {
+			m[name] = x
+		}
+		return m
+	}
+	few := []string{task.ROCAUC, task.AveragePrecision}
+	many := slices.Concat(few, task.OfRanks)
+	r := Result{Metrics: &epoch.Metrics{Train: all(few...), Val: all(many...), Test: all(many...)}}
+	e := r.Record(task.AveragePrecision)
+	text, err := json.Marshal(e.Metrics)
+	if err != nil || len(text) > 400 || e.Score != x || len(e.Metrics.Val) != 6 {
+		t.Errorf("%d bytes: %s, score %g, %v", len(text), text, e.Score, err)
+	}
+	if e.Metrics.Train[task.ROCAUC] != 0.000123 || e.Metrics.Val[task.MRR] != 0.000123 || r.Metrics.Val[task.MRR] != x {
+		t.Errorf("%+v of %+v", e.Metrics, r.Metrics)
+	}
+	r.Metrics.Val, r.Metrics.Test = all(few...), all(few...)
+	if e := r.Record(task.ROCAUC); e.Metrics.Val[task.ROCAUC] != x || e.Metrics.Train[task.ROCAUC] != x {
+		t.Errorf("without ranks: %+v", e.Metrics)
 	}
 }

@@ -80,6 +80,8 @@ var variants = []variant{
 	{name: "leap,links", strategy: "leap", task: "link", exact: true, models: some, set: []string{"leap.mode=stay"}},
 	{name: "leap,links,migrate", strategy: "leap", task: "link", exact: true, models: some, set: []string{"leap.mode=migrate", "leap.cache=40"}},
 	{name: "leap,links,sweep", strategy: "leap", task: "link", models: some, sweep: []float64{0.01, 0.03}, set: []string{"link.negatives=3", "train.metric=average_precision"}},
+	{name: "leap,links,distmult", strategy: "leap", task: "link", models: some, set: []string{"link.decoder=distmult", "train.loss=margin", "link.negatives=source:2", "leap.mode=stay"}},
+	{name: "centric,links,mlp", strategy: "centric", task: "link", models: some, set: []string{"link.decoder=mlp", "train.loss=bpr", "link.negatives=batch:2", "link.ranks=30", "train.metric=mrr"}},
 	{name: "p3,links", strategy: "p3", task: "link", models: some},
 	{name: "graph,links", strategy: "graph", task: "link", models: some},
 

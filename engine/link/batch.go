@@ -73,7 +73,7 @@ func (b *Batch) Ends(to []uint32, words []int32, sources []uint32) (vertices []u
 			first := row(source)
 			words = append(words, first, row(of.Target), 1)
 			for n := range b.of.Negatives {
-				words = append(words, first, row(b.of.negative(of, b.epoch, n)), 0)
+				words = append(words, first, row(b.negative(of, n)), 0)
 			}
 		}
 	}

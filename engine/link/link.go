@@ -21,6 +21,12 @@ type Spec struct {
 	Width     int        `json:"width"`     // columns of the embedding of a vertex
 	Negatives int        `json:"negatives"` // drawn for each pair of a step
 	Decoder   string     `json:"decoder"`   // one of Decoders
+	// From is where negatives come from, one of Froms; empty: the first.
+	From string `json:"negatives_from,omitempty"`
+	// Margin is how far the loss margin wants a pair to be ahead of a negative; 0: 1.
+	Margin float64 `json:"margin,omitempty"`
+	// Ranks is among how many drawn vertices evaluations rank a pair, or All; 0: they don't.
+	Ranks int `json:"ranks,omitempty"`
 }
 
 // Default returns the Spec of a recipe that says nothing.
@@ -32,6 +38,7 @@ func Default() *Spec {
 const (
 	MostWidth     = 1 << 12
 	MostNegatives = 1 << 10
+	MostRanks     = 1 << 20
 )
 
 // Check returns an error, which names the setting, unless the numbers can be used.
@@ -54,6 +61,12 @@ func (s *Spec) Check() error {
 		return fmt.Errorf("{link.negatives} is %d: give 1 to %d", s.Negatives, MostNegatives)
 	case !slices.Contains(Decoders, s.Decoder):
 		return fmt.Errorf("{link.decoder} is %q: it is one of %v", s.Decoder, Decoders)
+	case s.From != "" && !slices.Contains(Froms, s.From):
+		return fmt.Errorf("{link.negatives} come from %q: give one of %v", s.From, Froms)
+	case !(s.Margin >= 0) || math.IsInf(s.Margin, 1):
+		return fmt.Errorf("{link.margin} is %g: give a number above 0, such as %d", s.Margin, usualMargin)
+	case s.Ranks < All || s.Ranks > MostRanks:
+		return fmt.Errorf("{link.ranks} is %d: give all, 0, or up to %d vertices", s.Ranks, MostRanks)
 	}
 	return nil
 }
@@ -132,30 +145,6 @@ func (p *Pairs) edge(source, target uint32) bool {
 func (p *Pairs) Hidden(target, source uint32) bool {
 	part, _ := p.draw(source, target)
 	return part != graph.Train && source != target
-}
-
-// tries bounds how many vertices are drawn for one negative: a vertex that is joined to nearly
-// all others may get a true pair as a negative.
-const tries = 64
-
-// negative returns the number-th vertex that stands in place of a pair's target in an epoch, or
-// in evaluations, which are epoch 0. In epochs edges of validation and test count as none,
-// since nothing may be learnt of them.
-func (p *Pairs) negative(of Pair, epoch uint64, number int) (v uint32) {
-	key := p.negatives.With(epoch).With(uint64(of.Source)).With(uint64(of.Target)).With(uint64(number))
-	draws := key.Draws()
-	for range tries {
-		v = uint32(draws.Below(uint64(p.whole.Vertices())))
-		if v != of.Source && !p.joined(of.Source, v, epoch > 0) {
-			break
-		}
-	}
-	return v
-}
-
-// joined reports whether there is an edge between two vertices; seen: one that training may see.
-func (p *Pairs) joined(a, b uint32, seen bool) bool {
-	return (p.edge(a, b) || p.edge(b, a)) && !(seen && p.Hidden(a, b))
 }
 
 // Bytes returns about how much memory the pairs take, and what a run keeps for them: the order

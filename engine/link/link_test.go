@@ -11,8 +11,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/metric"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/tensor"
-	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
 
 // edges lists the directed edges of a topology, without loops.
@@ -183,73 +181,6 @@ func TestAStepAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The gradient of the loss, which that of the decoder is a part of, is that of finite differences.
-func TestGradientOfTheLoss(t *testing.T) {
-	const rows, columns, h, scale = 5, 3, 1e-6, 0.7
-	d := reference.New()
-	arena, err := d.NewArena(1 << 12)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer arena.Close()
-	r := rand.New(rand.NewPCG(1, 1))
-	at := make([]float64, rows*columns)
-	for i := range at {
-		at[i] = r.NormFloat64()
-	}
-	// Row 4 is in no pair, row 0 in several, and one pair is of a vertex and itself.
-	words := []int32{0, 1, 1, 0, 2, 0, 0, 3, 0, 2, 0, 1, 2, 2, 0, 2, 3, 0}
-	z, dz := arena.Alloc(d.Type(), rows, columns), arena.Alloc(d.Type(), rows, columns)
-	for _, name := range Decoders {
-		loss := NewLoss(NewDecoder(name))
-		of := func(x []float64) float64 {
-			d.Write(z, x)
-			return loss.Sum(d, tensor.Matrix{}, z, words, 1)
-		}
-		d.Write(z, at)
-		sum := loss.Sum(d, dz, z, words, scale)
-		if got := of(at); got != sum {
-			t.Errorf("%s: a loss of %g without a gradient, and %g with one", name, got, sum)
-		}
-		gradient := make([]float64, len(at))
-		d.Read(gradient, dz)
-		for i := range at {
-			x := slices.Clone(at)
-			x[i] += h
-			more := of(x)
-			x[i] -= 2 * h
-			want := (more - of(x)) / (2 * h) * scale
-			if math.Abs(gradient[i]-want) > 1e-8 {
-				t.Errorf("%s: derivative %d is %g, want %g", name, i, gradient[i], want)
-			}
-		}
-	}
-	// Each pair and its two negatives weigh a third.
-	want := 0.0
-	for i := 0; i < len(words); i += WordsOfPair {
-		dot := 0.0
-		for c := range columns {
-			dot += at[int(words[i])*columns+c] * at[int(words[i+1])*columns+c]
-		}
-		p := 1 / (1 + math.Exp(-dot))
-		if words[i+2] == 0 {
-			p = 1 - p
-		}
-		want -= math.Log(p) / 3
-	}
-	d.Write(z, at)
-	if got := NewLoss(NewDecoder("dot")).Sum(d, tensor.Matrix{}, z, words, 1); math.Abs(got-want) > 1e-12 {
-		t.Errorf("the loss is %g, want %g", got, want)
-	}
-	for _, logit := range []float64{-800, 800} {
-		for _, edge := range []bool{false, true} {
-			if loss, slope := CrossEntropy(logit, edge); math.IsNaN(loss+slope) || math.IsInf(loss, 0) || math.Abs(slope) > 1 {
-				t.Errorf("a logit of %g has the loss %g and the slope %g", logit, loss, slope)
-			}
-		}
-	}
-}
-
 // Scores are those of the definitions, with ties.
 func TestScores(t *testing.T) {
 	p, whole := pairsOf(t, Default(), 3)
@@ -259,9 +190,9 @@ func TestScores(t *testing.T) {
 	for i := range rows {
 		rows[i] = float32(r.IntN(5) - 2)
 	}
-	s := NewScorer(p)
+	s := NewScorer(p, CrossEntropies)
 	for part := graph.Train; part <= graph.Test; part++ {
-		got, err := s.Part(part, rows, columns)
+		got, err := s.Part(t.Context(), part, rows, columns, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +201,7 @@ func TestScores(t *testing.T) {
 		loss := 0.0
 		for i := 0; i < len(pairs); i += step {
 			of := pairs[i]
-			yes, no := s.logit(rows, columns, of.Source, of.Target), s.logit(rows, columns, of.Source, p.negative(of, 0, 0))
+			yes, no := s.logit(rows, columns, nil, of.Source, of.Target), s.logit(rows, columns, nil, of.Source, p.negative(of, 0, 0))
 			sides[metric.With], sides[metric.Without] = append(sides[metric.With], yes), append(sides[metric.Without], no)
 			loss += (math.Log1p(math.Exp(-yes)) + math.Log1p(math.Exp(no))) / 2
 		}
@@ -305,7 +236,7 @@ func TestScores(t *testing.T) {
 		}
 	}
 	p.Of[graph.Test] = nil
-	if got, err := s.Part(graph.Test, rows, columns); err != nil || got != (Score{}) {
+	if got, err := s.Part(t.Context(), graph.Test, rows, columns, nil); err != nil || got != (Score{}) {
 		t.Errorf("no pairs have the score %+v: %v", got, err)
 	}
 }
@@ -315,14 +246,20 @@ func TestSpecsThatCantBe(t *testing.T) {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(s *Spec){
-		"a share of -0.1":        func(s *Spec) { s.Split[1] = -0.1 },
-		"a share of NaN":         func(s *Spec) { s.Split[1] = math.NaN() },
-		"shares of 0.95 in all":  func(s *Spec) { s.Split[2] = 0.05 },
-		"no edges for training":  func(s *Spec) { s.Split = [3]float64{0, 0.5, 0.5} },
-		"{link.width} is 0":      func(s *Spec) { s.Width = 0 },
-		"{link.width} is 4097":   func(s *Spec) { s.Width = MostWidth + 1 },
-		"{link.negatives} is 0":  func(s *Spec) { s.Negatives = 0 },
-		`{link.decoder} is "no"`: func(s *Spec) { s.Decoder = "no" },
+		"a share of -0.1":          func(s *Spec) { s.Split[1] = -0.1 },
+		"a share of NaN":           func(s *Spec) { s.Split[1] = math.NaN() },
+		"shares of 0.95 in all":    func(s *Spec) { s.Split[2] = 0.05 },
+		"no edges for training":    func(s *Spec) { s.Split = [3]float64{0, 0.5, 0.5} },
+		"{link.width} is 0":        func(s *Spec) { s.Width = 0 },
+		"{link.width} is 4097":     func(s *Spec) { s.Width = MostWidth + 1 },
+		"{link.negatives} is 0":    func(s *Spec) { s.Negatives = 0 },
+		`{link.decoder} is "no"`:   func(s *Spec) { s.Decoder = "no" },
+		`negatives} come from "x"`: func(s *Spec) { s.From = "x" },
+		"{link.margin} is -1":      func(s *Spec) { s.Margin = -1 },
+		"{link.margin} is NaN":     func(s *Spec) { s.Margin = math.NaN() },
+		"{link.margin} is +Inf":    func(s *Spec) { s.Margin = math.Inf(1) },
+		"{link.ranks} is -2":       func(s *Spec) { s.Ranks = -2 },
+		"{link.ranks} is 104857":   func(s *Spec) { s.Ranks = MostRanks + 1 },
 	} {
 		s := Default()
 		change(s)

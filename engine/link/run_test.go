@@ -43,6 +43,58 @@ func TestGradientsAreThoseOfOneNode(t *testing.T) {
 	}
 }
 
+// Gradients of several nodes are those of one with each decoder, loss and origin of negatives.
+func TestGradientsOfDecodersAreThoseOfOneNode(t *testing.T) {
+	shards := enginetest.Tiny(t, 60, 5)
+	for _, s := range []struct{ decoder, loss, from string }{
+		{"distmult", link.Margin, link.PerSource}, {"mlp", link.BPR, link.InBatch}, {"mlp", link.CrossEntropies, ""},
+	} {
+		r := linking("sage")
+		r.Links.Decoder, r.Links.From, r.Loss = s.decoder, s.from, s.loss
+		want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
+		if want.Model.Added() == 0 {
+			t.Fatal("the decoder has no weights")
+		}
+		for nodes := 1; nodes <= 3; nodes++ {
+			for how, sharing := range traintest.Sharings(nodes) {
+				r.Sharing = sharing
+				traintest.Within(t, fmt.Sprintf("%s, %s, %s on %d nodes by %s", s.decoder, s.loss, s.from, nodes, how), r, shards, traintest.Wide(train.Options{Threads: 1}), nodes, want, 1e-10)
+			}
+		}
+	}
+}
+
+// Decoders with weights learn citations, on one node as on several and on devices with memory of
+// their own, and go on from checkpoints to the same bits.
+func TestDecodersAreLearnt(t *testing.T) {
+	shards := enginetest.Cora(t)
+	for decoder, loss := range map[string]string{"distmult": link.Margin, "mlp": link.CrossEntropies} {
+		r := recipe.DefaultRecipe("gcn")
+		r.Learn(task.Named("link"))
+		r.Features, r.Model.Dropout, r.Batch, r.Epochs, r.Sharing.Deterministic = "none", 0, 512, 4, true
+		r.Links.Decoder, r.Links.Ranks, r.Loss, r.Metric, r.Optimizer.WeightDecay = decoder, 50, loss, task.MRR, 0
+		result, one := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
+		best := result.Best.Scores.Metrics
+		if best.Test[task.ROCAUC] < 0.8 || best.Test[task.MRR] < 0.3 || best.Test["hits_at_10"] < 0.7 || best.Train[task.MRR] != 0 {
+			t.Errorf("%s: %v", decoder, best)
+		}
+		if m := best.Val; !(m["hits_at_1"] <= m[task.MRR] && m["hits_at_1"] <= m["hits_at_3"] && m["hits_at_3"] <= m["hits_at_10"]) {
+			t.Errorf("%s: %v", decoder, m)
+		}
+		if _, there := traintest.MustRun(t, r, shards, traintest.Abroad(train.Options{Threads: 2}, nil)); traintest.Learnt(there) != traintest.Learnt(one) {
+			t.Errorf("%s on a device with memory of its own:\n%sand here:\n%s", decoder, traintest.Learnt(there), traintest.Learnt(one))
+		}
+		r.Sharing = strategy.Given("leap")
+		r.Sharing.Deterministic = true
+		_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, train.Options{Threads: 1})
+		for node, got := range reports {
+			if traintest.Learnt(got) != traintest.Learnt(one) || fmt.Sprint(got[3].Scores.Metrics) != fmt.Sprint(one[3].Scores.Metrics) {
+				t.Errorf("%s, node %d:\n%sand one node:\n%s", decoder, node, traintest.Learnt(got), traintest.Learnt(one))
+			}
+		}
+	}
+}
+
 // No block has an edge of validation or test, or one of its own step in either direction, while
 // the graph has all of them.
 func TestBlocksLackWhatIsToBeFoundOut(t *testing.T) {
@@ -175,13 +227,20 @@ func TestRefusals(t *testing.T) {
 		"{split} is 1, and {task} link splits edges and not vertices: leave it out, and give {edge-split}":           func(r *recipe.Recipe, _ *dataset.About) { r.Split = 1 },
 		"{batch} is full, and no messages pass along the edges of a step of {task} link, so that none would be left": func(r *recipe.Recipe, _ *dataset.About) { r.Batch = 0 },
 		"{batch} is 850, and the dataset has about 850 edges for training at most":                                   func(r *recipe.Recipe, _ *dataset.About) { r.Batch = 850 },
-		"the dataset has no edges to learn":                                                                   func(_ *recipe.Recipe, a *dataset.About) { a.Edges = 0 },
-		"the dataset has no features":                                                                         func(_ *recipe.Recipe, a *dataset.About) { a.Features = 0 },
-		"{train.class_weights} weighs classes, and the task is link":                                          func(r *recipe.Recipe, _ *dataset.About) { r.Weights = []float64{1} },
-		"{train.class_weights} weighs classes, and the task is link: leave it out":                            func(r *recipe.Recipe, _ *dataset.About) { r.Balanced = true },
-		"of the dataset's 1000 edges {edge-split} leaves fewer than 2 for training":                           func(r *recipe.Recipe, _ *dataset.About) { r.Links.Split = [3]float64{0.001, 0.5, 0.499} },
-		"{sweep} link.width: embeddings of all models of a sweep have one width":                              another(func(s *link.Spec) { s.Width++ }),
-		"{sweep} link.negatives: all models of a sweep learn the same pairs":                                  another(func(s *link.Spec) { s.Negatives++ }),
+		"the dataset has no edges to learn":                                         func(_ *recipe.Recipe, a *dataset.About) { a.Edges = 0 },
+		"the dataset has no features":                                               func(_ *recipe.Recipe, a *dataset.About) { a.Features = 0 },
+		"{train.class_weights} weighs classes, and the task is link":                func(r *recipe.Recipe, _ *dataset.About) { r.Weights = []float64{1} },
+		"{train.class_weights} weighs classes, and the task is link: leave it out":  func(r *recipe.Recipe, _ *dataset.About) { r.Balanced = true },
+		"of the dataset's 1000 edges {edge-split} leaves fewer than 2 for training": func(r *recipe.Recipe, _ *dataset.About) { r.Links.Split = [3]float64{0.001, 0.5, 0.499} },
+		"{sweep} link.width: embeddings of all models of a sweep have one width":    another(func(s *link.Spec) { s.Width++ }),
+		"{sweep} link.negatives: all models of a sweep learn the same pairs":        another(func(s *link.Spec) { s.Negatives++ }),
+		"{sweep} link.margin: the losses of all models of a sweep are compared":     another(func(s *link.Spec) { s.Margin++ }),
+		"{sweep} link.ranks: all models of a sweep rank pairs alike":                another(func(s *link.Spec) { s.Ranks++ }),
+		"{sweep} link.decoder: all models of a sweep score pairs alike":             another(func(s *link.Spec) { s.Decoder = "mlp" }),
+		"{train.metric} is mrr, and {link.ranks} is 0, so that no pair has a rank":  func(r *recipe.Recipe, _ *dataset.About) { r.Metric = task.MRR },
+		"at most 2147483647 may be: lower {link.width}": func(r *recipe.Recipe, _ *dataset.About) {
+			r.Links.Decoder, r.Links.Width, r.Model.Hidden, r.Model.Layers = "mlp", 4096, 44300, 3
+		},
 		"{sweep} edge-split: all models of a sweep learn the same pairs":                                      another(func(s *link.Spec) { s.Split = [3]float64{0.8, 0.1, 0.1} }),
 		"{edge-split} leaves none":                                                                            func(r *recipe.Recipe, _ *dataset.About) { r.Links.Split, r.Patience = [3]float64{0.9, 0, 0.1}, 3 },
 		"{edge-split} has shares of 0.95 in all":                                                              func(r *recipe.Recipe, _ *dataset.About) { r.Links.Split[2] = 0.05 },

@@ -1,6 +1,8 @@
 package link
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -14,19 +16,26 @@ type Score struct {
 	Count           int // pairs, without negatives
 	Loss            float64
 	Area, Precision float64 // under the ROC curve; on average
+	// Reciprocal is the mean of 1/rank, and Hits are the shares of pairs with a rank up to those of
+	// HitsAt. Both are 0 where pairs are not ranked.
+	Reciprocal float64
+	Hits       [len(HitsAt)]float64
 }
 
 // A Scorer scores embeddings. It keeps its memory.
 type Scorer struct {
 	of         *Pairs
 	decoder    Decoder
+	loss       summand
 	a, b       []float64
 	store      memory
 	comparison metric.Comparison
 }
 
-// NewScorer returns a scorer of pairs.
-func NewScorer(of *Pairs) *Scorer { return &Scorer{of: of, decoder: NewDecoder(of.Decoder)} }
+// NewScorer returns a scorer of pairs that models learn by a loss.
+func NewScorer(of *Pairs, loss string) *Scorer {
+	return &Scorer{of: of, decoder: NewDecoder(of.Decoder, of.Width), loss: summands[loss]}
+}
 
 // least is how many training pairs are scored, if there are as many, where validation and test
 // have fewer.
@@ -52,8 +61,9 @@ func (s *Scorer) Bytes() (most uint64) {
 }
 
 // Part scores the pairs of a part against one negative each, which are the same in all
-// evaluations. rows are the embeddings of all vertices.
-func (s *Scorer) Part(part graph.Mark, rows []float32, columns int) (r Score, err error) {
+// evaluations, and ranks those of validation and test. rows are the embeddings of all vertices, and
+// w are the decoder's weights.
+func (s *Scorer) Part(ctx context.Context, part graph.Mark, rows []float32, columns int, w []float64) (r Score, err error) {
 	pairs, step := s.scored(part)
 	n := (len(pairs) + step - 1) / step
 	if n == 0 {
@@ -64,13 +74,26 @@ func (s *Scorer) Part(part graph.Mark, rows []float32, columns int) (r Score, er
 	s.store = plain.Grow(s.store, int(ranking.Size()))
 	ranking.Begin(s.store)
 	target := []int32{metric.With, metric.Without}
+	logits, slopes := make([]float64, 2), make([]float64, 2)
+	margin := cmp.Or(s.of.Margin, usualMargin)
 	for i := 0; i < len(pairs); i += step {
+		if ctx.Err() != nil {
+			return r, context.Cause(ctx)
+		}
 		of := pairs[i]
-		yes := s.logit(rows, columns, of.Source, of.Target)
-		no := s.logit(rows, columns, of.Source, s.of.negative(of, 0, 0))
-		first, _ := CrossEntropy(yes, true)
-		second, _ := CrossEntropy(no, false)
-		r.Loss += (first + second) / 2
+		yes := s.logit(rows, columns, w, of.Source, of.Target)
+		no := s.logit(rows, columns, w, of.Source, s.of.negative(of, 0, 0))
+		logits[0], logits[1] = yes, no
+		r.Loss += s.loss(0, slopes, logits, margin)
+		if s.of.Ranks != 0 && part != graph.Train {
+			rank := s.rank(rows, columns, w, of, yes)
+			r.Reciprocal += 1 / rank
+			for j, most := range HitsAt {
+				if rank <= float64(most) {
+					r.Hits[j]++
+				}
+			}
+		}
 		if err := ranking.Add([]float32{float32(yes), float32(no)}, target); err != nil {
 			return r, err
 		}
@@ -84,16 +107,19 @@ func (s *Scorer) Part(part graph.Mark, rows []float32, columns int) (r Score, er
 	if err != nil {
 		return r, fmt.Errorf("rank the scores of pairs: %w", err)
 	}
-	r.Count, r.Loss = n, r.Loss/float64(n)
+	r.Count, r.Loss, r.Reciprocal = n, r.Loss/float64(n), r.Reciprocal/float64(n)
+	for j := range r.Hits {
+		r.Hits[j] /= float64(n)
+	}
 	r.Area, _ = metric.Area([]metric.Ranks{ranks}, sides)
 	r.Precision, _ = metric.Precision([]metric.Ranks{ranks}, sides)
 	return r, nil
 }
 
 // logit returns the logit of an edge.
-func (s *Scorer) logit(rows []float32, columns int, source, target uint32) float64 {
+func (s *Scorer) logit(rows []float32, columns int, w []float64, source, target uint32) float64 {
 	s.a, s.b = widen(s.a[:0], rows[int(source)*columns:][:columns]), widen(s.b[:0], rows[int(target)*columns:][:columns])
-	return s.decoder.Score(s.a, s.b)
+	return s.decoder.Score(w, s.a, s.b, 0)
 }
 
 func widen(to []float64, row []float32) []float64 {

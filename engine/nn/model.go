@@ -16,6 +16,7 @@ type Model struct {
 	params  []Param
 	initial []Initial // of the params
 	size    int
+	added   int // of size: weights that no stage reads, the last ones
 	hops    int
 	split   int // 1: the first layer is two stages (see Split)
 }
@@ -127,4 +128,34 @@ func (m *Model) Resolved() Spec {
 	}
 	s.SelfLoops = loops
 	return s
+}
+
+// With returns the same model with more weights at the end of its row. No stage reads them:
+// they belong to whatever reads the model's outputs, such as a decoder of pairs. The row is
+// updated, summed, hashed and kept as one. Their names begin with prefix.
+func (m *Model) With(prefix string, more []Weight) (*Model, error) {
+	if len(more) == 0 {
+		return m, nil
+	}
+	all := *m
+	all.params, all.initial = slices.Clone(m.params), slices.Clone(m.initial)
+	for _, w := range more {
+		all.param(prefix+"."+w.Name, w)
+		all.added += w.Rows * w.Cols
+	}
+	if all.size > maxSize {
+		return nil, fmt.Errorf("the model and what reads its outputs would have %d weights, but at most %d may be: lower {link.width}, {hidden} or {layers}", all.size, maxSize)
+	}
+	return &all, nil
+}
+
+// Added returns how many of the weights are those of With.
+func (m *Model) Added() int { return m.added }
+
+// AddedOf returns the weights of With in a row of all weights, empty if there are none.
+func (m *Model) AddedOf(row tensor.Matrix) tensor.Matrix {
+	if m.added == 0 {
+		return tensor.Matrix{}
+	}
+	return row.View(0, 1, m.size-m.added, m.added)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/task"
@@ -54,7 +55,7 @@ func (r Recipe) Check(about dataset.About, rules Rules) error {
 	} else if err := r.checkGraph(about); err != nil {
 		return err
 	}
-	model, err := nn.New(r.Model, about.Features, about.Classes)
+	model, err := r.NewModel(about.Features, about.Classes)
 	if err != nil {
 		return err
 	}
@@ -120,6 +121,8 @@ func (r Recipe) CheckUse(asked string, strategies strategy.Declarations) error {
 		return unused("train.least_lr", s.Least, Cosine+" or "+Plateau)
 	case r.Delta != 0 && r.Loss != task.Huber:
 		return &nn.Unused{Key: "train.huber_delta", Why: fmt.Sprintf("{train.huber_delta}=%v is for {train.loss}=%s, and this job's is %s: leave it out, or choose that loss", r.Delta, task.Huber, r.Loss)}
+	case r.Links != nil && r.Links.Margin != 0 && r.Loss != link.Margin:
+		return &nn.Unused{Key: "link.margin", Why: fmt.Sprintf("{link.margin}=%v is for {train.loss}=%s, and this job's is %s: leave it out, or choose that loss", r.Links.Margin, link.Margin, r.Loss)}
 	}
 	return strategies.CheckUse(&r.Sharing, asked)
 }
@@ -274,7 +277,9 @@ func (r *Recipe) checkBatches(of *Recipe) error {
 		{"train.metric", "all models of a sweep are compared by it", r.Metric == of.Metric},
 		{"edge-split", "all models of a sweep learn the same pairs", r.links().Split == of.links().Split},
 		{"link.width", "embeddings of all models of a sweep have one width", r.links().Width == of.links().Width},
-		{"link.negatives", "all models of a sweep learn the same pairs", r.links().Negatives == of.links().Negatives},
+		{"link.negatives", "all models of a sweep learn the same pairs", r.links().Negatives == of.links().Negatives && r.links().From == of.links().From},
+		{"link.margin", "the losses of all models of a sweep are compared", r.links().Margin == of.links().Margin},
+		{"link.ranks", "all models of a sweep rank pairs alike", r.links().Ranks == of.links().Ranks},
 		{"link.decoder", "all models of a sweep score pairs alike", r.links().Decoder == of.links().Decoder},
 		{"strategy", "all models of a sweep share the nodes in one way", reflect.DeepEqual(r.Sharing, of.Sharing)},
 		{"layers", fmt.Sprintf("a model of %s and one of %s can't train on the same batches", Count(a.Hops(), "hop"), Count(b.Hops(), "hop")), a.Hops() == b.Hops()},

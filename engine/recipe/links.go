@@ -3,13 +3,58 @@ package recipe
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
 )
 
 // LinkBatch is how many pairs a step of a job has that says nothing of it.
 const LinkBatch = 512
+
+// RankPairs has evaluations rank pairs among so many vertices as jobs do that say nothing of it,
+// unless it was said: said lists keys of Set.
+func (r *Recipe) RankPairs(said ...string) {
+	if !slices.Contains(said, ranksKey) {
+		of := *r.links()
+		of.Ranks = link.JobRanks
+		r.Links = &of
+	}
+}
+
+// negatives sets what FROM:N says, or a part of it.
+func negatives(s *link.Spec, v string) error {
+	from, n, both := strings.Cut(v, ":")
+	if !both {
+		if integer(v, &s.Negatives) == nil {
+			return nil
+		}
+	} else if err := integer(n, &s.Negatives); err != nil {
+		return err
+	}
+	return word(from, func(from string) {
+		if s.From = from; from == link.Froms[0] {
+			s.From = "" // as in recipes of programs that knew no other
+		}
+	}, link.Froms...)
+}
+
+// ranks sets among how many vertices pairs are ranked.
+func ranks(s *link.Spec, v string) error {
+	if v == "all" {
+		s.Ranks = link.All
+		return nil
+	}
+	n := 0
+	if err := integer(v, &n); err != nil || n < 0 {
+		return fmt.Errorf("%q is neither all nor a number of vertices", v)
+	}
+	s.Ranks = n
+	return nil
+}
 
 // checkLinks is checkGraph for a recipe that learns pairs of vertices. The dataset needs neither
 // targets nor a split.
@@ -37,6 +82,8 @@ func (r *Recipe) checkLinks(about dataset.About) error {
 		return fmt.Errorf("{batch} is %d, and the dataset has about %d edges for training at most: no messages pass along the edges of a step, so give a smaller number", r.Batch, r.Sees(about).Splits[0].Train)
 	case r.Links.Split[1] == 0 && (r.Patience > 0 || r.Schedule.Kind == Plateau):
 		return errors.New("{patience} and {train.schedule}=plateau need validation edges to compare epochs by, and {edge-split} leaves none: leave them out, or give a second share above 0")
+	case r.Links.Ranks == 0 && slices.Contains(task.OfRanks, r.Metric):
+		return fmt.Errorf("{train.metric} is %s, and {link.ranks} is 0, so that no pair has a rank: give the number of vertices to rank each pair among, such as %d", r.Metric, link.JobRanks)
 	case r.Sharing.Topology() == strategy.Sharded:
 		return errors.New("{topology} is sharded, and {task} link is learnt where each node has all edges: leave it out")
 	}

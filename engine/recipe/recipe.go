@@ -84,7 +84,7 @@ const (
 // TaskSpec returns what the recipe and a dataset say of the task. Weights that balance targets
 // are 1 each until these have been counted.
 func (r *Recipe) TaskSpec(of *dataset.About) task.Spec {
-	s := task.Spec{Kind: r.Task, Loss: r.Loss, Metric: r.Metric, Width: of.Classes, Weights: r.Weights, Delta: r.Delta, Decoder: r.links().Decoder}
+	s := task.Spec{Kind: r.Task, Loss: r.Loss, Metric: r.Metric, Width: of.Classes, Weights: r.Weights, Delta: r.Delta, Links: r.Links}
 	if r.Balanced {
 		if s.Weights = of.Balance; s.Weights == nil {
 			s.Weights = slices.Repeat([]float64{1}, of.Classes)
@@ -95,6 +95,16 @@ func (r *Recipe) TaskSpec(of *dataset.About) task.Spec {
 
 // links returns what the recipe says of links, the default if it says nothing.
 func (r *Recipe) links() *link.Spec { return cmp.Or(r.Links, link.Default()) }
+
+// NewModel returns the model of the recipe, whose weights end with those of the decoder where
+// pairs are learnt.
+func (r *Recipe) NewModel(features, classes int) (*nn.Model, error) {
+	m, err := nn.New(r.Model, features, classes)
+	if err != nil || !r.kind().Pairs {
+		return m, err
+	}
+	return link.Extend(m, r.links().Decoder, classes)
+}
 
 // Sees returns a dataset's description as the models of the recipe see it.
 func (r *Recipe) Sees(about dataset.About) dataset.About {
@@ -127,6 +137,7 @@ const balanced = "balanced"
 const (
 	lossKey   = "train.loss"
 	metricKey = "train.metric"
+	ranksKey  = "link.ranks"
 )
 
 // DefaultRecipe returns the recipe of a job that sets only its model.
@@ -291,15 +302,25 @@ var settings = []setting{
 		func(r *Recipe, v string) error {
 			return linked(r, func(s *link.Spec) error { return integer(v, &s.Width) })
 		}},
-	{nn.Option{Key: "link.negatives", Applies: "{task} link", Values: "N", Default: strconv.Itoa(link.Default().Negatives),
-		Help: "vertices that are drawn in place of the target of each pair of a step"},
+	{nn.Option{Key: "link.negatives", Applies: "{task} link", Values: "N|FROM|FROM:N", Default: link.Froms[0] + ":" + strconv.Itoa(link.Default().Negatives),
+		Help: "what is drawn in place of the target of each pair of a step: uniform, vertices for each pair; source, vertices for all pairs of a source; batch, targets of the step"},
 		func(r *Recipe, v string) error {
-			return linked(r, func(s *link.Spec) error { return integer(v, &s.Negatives) })
+			return linked(r, func(s *link.Spec) error { return negatives(s, v) })
 		}},
 	{nn.Option{Key: "link.decoder", Applies: "{task} link", Values: strings.Join(link.Decoders, "|"), Default: link.Decoders[0],
 		Help: "what scores a pair of embeddings"},
 		func(r *Recipe, v string) error {
 			return linked(r, func(s *link.Spec) error { return word(v, func(v string) { s.Decoder = v }, link.Decoders...) })
+		}},
+	{nn.Option{Key: "link.margin", Applies: "{train.loss} margin", Values: "X", Default: "1",
+		Help: "how far the score of a pair must be ahead of a negative's for a loss of 0"},
+		func(r *Recipe, v string) error {
+			return linked(r, func(s *link.Spec) error { return number(v, &s.Margin) })
+		}},
+	{nn.Option{Key: ranksKey, Applies: "{task} link", Values: "N|all", Default: strconv.Itoa(link.JobRanks),
+		Help: "drawn vertices among which evaluations rank the target of each pair, for mrr and hits; 0: they don't"},
+		func(r *Recipe, v string) error {
+			return linked(r, func(s *link.Spec) error { return ranks(s, v) })
 		}},
 	{nn.Option{Key: "train.products", Applies: "train", Values: "f32|bf16", Default: "f32",
 		Help: "bf16 is faster where the CPU multiplies such numbers, and less exact"},

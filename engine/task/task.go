@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/metric"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -73,8 +74,8 @@ type Spec struct {
 	// Weights are those of the losses of each class, or of a yes in each column; nil: all 1.
 	Weights []float64
 	// Delta is the error from which on huber is a line; 0: 1.
-	Delta   float64
-	Decoder string // of pairs
+	Delta float64
+	Links *link.Spec // of pairs; nil: the default
 }
 
 // Ranked reports whether evaluations rank the outputs of all vertices.
@@ -102,6 +103,17 @@ type Task interface {
 	// Meter returns a meter for rows of one part of a split; nil where pairs are learnt.
 	Meter() Meter
 }
+
+// A Learned task has weights of its own: the last ones of the model's row.
+type Learned interface {
+	// Attach sets where they are, and what Loss adds their gradient to. Both are empty where there
+	// are none.
+	Attach(weights, gradients tensor.Matrix)
+}
+
+// Bytes returns about how much memory a Learned task takes for so many weights: copies of them, of
+// their gradients, and of them once more for evaluations.
+func Bytes(weights int) uint64 { return 3 * 8 * uint64(weights) }
 
 // A Meter adds up what the metrics of some rows are made of. Meters of several nodes merge
 // into the same bits on each of them, however the shards were shared.

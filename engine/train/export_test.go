@@ -11,9 +11,11 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -81,6 +83,65 @@ func TestExportsNameTheClasses(t *testing.T) {
 	var got []string
 	if err := f.JSON("class_names", &got); err != nil || !slices.Equal(got, names) {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// A decoder is exported with its weights, its name and its words, and read again; one that nobody
+// knows, or whose weights are not there, is refused.
+func TestExportsHoldTheDecoder(t *testing.T) {
+	r := traintest.Short("gcn")
+	r.Learn(task.Named("link"))
+	r.Links.Decoder, r.Links.Width, r.Batch = "distmult", 5, 64
+	b, f := exported(t, filepath.Join(checkpointed(t, r, traintest.Communities(t, 3000)), train.CheckpointFile))
+	var steps []nn.Step
+	if err := f.JSON("equations", &steps); err != nil {
+		t.Fatal(err)
+	}
+	if last := steps[len(steps)-1]; f.Text("decoder") != "distmult" || last.Name != "decoder" || !slices.Equal(last.Tensors, []string{"decoder.weight"}) || last.In != 5 || last.Out != 1 {
+		t.Errorf("%s, %+v", f.Text("decoder"), last)
+	}
+	file := filepath.Join(t.TempDir(), "model.safetensors")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := trained.ReadWeighed(file, trained.BestModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec nn.Spec
+	if err := f.JSON("model", &spec); err != nil {
+		t.Fatal(err)
+	}
+	plain, err := nn.New(spec, 20, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := link.Extend(plain, "distmult", 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := plain.Size(); len(w.Weights) != n+5 || m.Size() != n+5 || slices.Contains(w.Weights[n:], 1) {
+		t.Errorf("of %d weights the last are %v, and they were 1 each before they learnt", len(w.Weights), w.Weights[n:])
+	}
+	raw, err := safetensors.Parse("model", b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for decoder, want := range map[string]string{"distmult": "", "sum": `{link.decoder} is "sum"`, "mlp": "decoder.0.weight"} {
+		var changed bytes.Buffer
+		metadata := maps.Clone(raw.Metadata())
+		metadata["decoder"] = decoder
+		all := checkpoint.Section{Read: func([]float32) []float32 { return w.Weights }, Params: m.Params()}
+		if err := checkpoint.Write(&changed, []checkpoint.Section{all}, metadata); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, changed.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again, err := trained.ReadWeighed(file, trained.BestModel)
+		if want == "" && (err != nil || !slices.Equal(again.Weights, w.Weights)) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", decoder, err, want)
+		}
 	}
 }
 

@@ -58,7 +58,7 @@ type course struct {
 // newLearners makes the learners of a recipe, without memory.
 func (t *Trainer) newLearners() error {
 	for i, r := range t.Recipe.Models() {
-		m, err := nn.New(r.Model, t.Data.About.Features, t.Data.About.Classes)
+		m, err := r.NewModel(t.Data.About.Features, t.Data.About.Classes)
 		if err != nil {
 			return err
 		}
@@ -73,6 +73,9 @@ func (t *Learner) allocate(ctx context.Context) (err error) {
 	size := t.Model.Size()
 	t.Weights = t.Run.Kept.Alloc(t.Run.Device.Type(), 1, size)
 	t.Gradients = t.Run.Kept.Alloc(t.Run.Device.Type(), 1, size)
+	if of, learned := t.Task.(task.Learned); learned {
+		of.Attach(t.Model.AddedOf(t.Weights), t.Model.AddedOf(t.Gradients))
+	}
 	if t.Optimizer, err = nn.NewOptimizer(t.Recipe.Optimizer, t.Run.Device, t.Run.Kept, size); err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/fit"
-	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
 )
 
 // Needs is the memory that a run takes.
@@ -54,7 +54,7 @@ func (t *Trainer) once() bool { return t.Recipe.EvalEvery >= t.Recipe.Epochs }
 // written from.
 func (t *Trainer) WeightBytes() (bytes uint64) {
 	for _, l := range t.Learners {
-		bytes += 4 * uint64((7+t.Method.Rows())*l.Model.Size())
+		bytes += 4*uint64((7+t.Method.Rows())*l.Model.Size()) + task.Bytes(l.Model.Added())
 	}
 	return bytes
 }
@@ -128,9 +128,9 @@ func (t *Trainer) instead(ctx context.Context, n *budget.Node) error {
 	}
 	if l := t.Learners[0]; len(t.Learners) == 1 && !d.Processor { // else the method depends on the model
 		changes = append(changes, fit.Hidden(r.Model.Hidden, func(hidden int) (err error) {
-			m := r.Model
-			m.Hidden = hidden
-			l.Model, err = nn.New(m, t.Data.About.Features, t.Data.About.Classes)
+			of := r
+			of.Model.Hidden = hidden
+			l.Model, err = of.NewModel(t.Data.About.Features, t.Data.About.Classes)
 			return err
 		}))
 	}

@@ -64,7 +64,13 @@ func (w *Weighed) metadata() (map[string]string, error) {
 	if w.training != "" {
 		metadata["training"] = w.training
 	}
-	steps := w.steps()
+	steps, err := w.steps()
+	if err != nil {
+		return nil, err
+	}
+	if w.decoder != "" {
+		metadata["decoder"] = w.decoder
+	}
 	var order []string
 	for _, s := range steps {
 		order = append(order, s.Name)
@@ -88,14 +94,20 @@ var normalised = map[string]string{
 	"binary-row": "x = 1 where a feature is not 0, else 0; then each row divided by its sum; a row of zeros stays.",
 }
 
-// steps describes all that is computed, from the features to probabilities, in order.
-func (w *Weighed) steps() []nn.Step {
+// steps describes all that is computed, from the features to probabilities, in order, and last the
+// decoder of pairs, if there is one.
+func (w *Weighed) steps() ([]nn.Step, error) {
 	f, c := w.about.Features, w.about.Classes
-	return slices.Concat(
+	all := slices.Concat(
 		[]nn.Step{{Name: "features", Equation: normalised[w.how], Tensors: []string{}, In: f, Out: f}},
 		w.model.Steps(),
 		[]nn.Step{{Name: "scores", Equation: fmt.Sprintf("y = %s, as predictions hold them. %s", w.kind.Scores, w.kind.Output(w.loss)), Tensors: []string{}, In: c, Out: c}},
 	)
+	if w.decoder == "" {
+		return all, nil
+	}
+	decoder, err := link.Step(w.decoder, c)
+	return append(all, decoder), err
 }
 
 // resolved returns the recipe of one model as JSON, with all that was left to "auto" as

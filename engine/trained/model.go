@@ -33,6 +33,7 @@ type Weighed struct {
 	loss    string
 	kind    *task.Kind
 	links   *link.Spec // of task link; nil: not known, or of another task
+	decoder string     // of pairs; "": vertices were learnt
 	// training is the resolved recipe as JSON; "": not known.
 	training string
 	names    []string // of the classes, or of columns of other targets
@@ -86,6 +87,9 @@ func weighedOfCheckpoint(file *checkpoint.File, index int) (*Weighed, error) {
 	if s.Best != nil {
 		prefix, w.Epoch = prefix+BestPrefix, s.Best.Epoch
 	}
+	if w.kind.Pairs && r.Links != nil {
+		w.decoder = r.Links.Decoder
+	}
 	if err := w.fill(file, r.Model, prefix); err != nil {
 		return nil, err
 	}
@@ -136,6 +140,9 @@ func weighedOfModel(file *checkpoint.File, index int) (*Weighed, error) {
 	if !slices.Contains(w.kind.LossNames(), w.loss) {
 		return nil, fmt.Errorf("its metadata has the unknown loss %q", w.loss)
 	}
+	if w.kind.Pairs {
+		w.decoder = cmp.Or(file.Text("decoder"), link.Decoders[0]) // which was the only one
+	}
 	epoch, err := file.Uint("epoch", math.MaxInt32)
 	if err != nil {
 		return nil, err
@@ -155,16 +162,20 @@ func weighedOfModel(file *checkpoint.File, index int) (*Weighed, error) {
 
 // fill makes the model, and reads its weights.
 func (w *Weighed) fill(file *checkpoint.File, spec nn.Spec, prefix string) (err error) {
-	if w.model, err = modelOf(spec, w.about); err != nil {
+	if w.model, err = modelOf(spec, w.about, w.decoder); err != nil {
 		return err
 	}
 	w.Weights, err = file.Row(prefix, w.model.Params(), w.model.Size())
 	return err
 }
 
-// modelOf returns the model of a file's weights, without them.
-func modelOf(spec nn.Spec, about dataset.About) (*nn.Model, error) {
+// modelOf returns the model of a file's weights, without them. They end with those of the decoder,
+// if it names one.
+func modelOf(spec nn.Spec, about dataset.About, decoder string) (*nn.Model, error) {
 	m, err := nn.New(spec, about.Features, about.Classes)
+	if err == nil && decoder != "" {
+		m, err = link.Extend(m, decoder, about.Classes)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("its model can't be: %w", err)
 	}

@@ -1,0 +1,37 @@
+package link
+
+import "github.com/hopmesh/hopmesh/engine/nn"
+
+var distMultDecoder = decoder{
+	name: "distmult",
+	weights: func(width, relations int) []nn.Weight {
+		return []nn.Weight{{Name: "weight", Rows: relations, Cols: width, Initial: nn.Ones}}
+	},
+	equation: "s = the sum over columns of y * z * decoder.weight, where y and z are the embeddings of two vertices.",
+	new:      func(int) Decoder { return distMult{} },
+}
+
+// distMult is the inner product with a learnt weight for each column, a row of them for each
+// relation (Yang et al., arXiv 1412.6575). It begins as dot, and knows no direction.
+type distMult struct{}
+
+// Score implements Decoder.
+func (distMult) Score(w, a, b []float64, relation int) (sum float64) {
+	n := len(a)
+	w, b = w[relation*n:][:n], b[:n]
+	for i, x := range a {
+		sum += float64(x * b[i] * w[i])
+	}
+	return sum
+}
+
+// Back implements Decoder.
+func (distMult) Back(dw, da, db, w, a, b []float64, relation int, slope float64) {
+	n := len(a)
+	w, dw = w[relation*n:][:n], dw[relation*n:][:n]
+	for i := range a {
+		dw[i] += float64(slope * a[i] * b[i])
+		da[i] += float64(slope * b[i] * w[i])
+		db[i] += float64(slope * a[i] * w[i])
+	}
+}

@@ -1,0 +1,66 @@
+package link
+
+import "github.com/hopmesh/hopmesh/engine/keyed"
+
+// Where the negatives of a pair come from. All are drawn by keys, so that they are the same
+// whoever computes the pair.
+const (
+	Uniform   = "uniform" // any vertices, for each pair others
+	PerSource = "source"  // any vertices, the same for all pairs of a source
+	InBatch   = "batch"   // targets of other pairs of the step
+)
+
+// Froms are the places that negatives come from. The first is that of recipes that name none.
+var Froms = []string{Uniform, PerSource, InBatch}
+
+// tries bounds how many vertices are drawn for one negative: a vertex that is joined to nearly
+// all others may get a true pair as a negative.
+const tries = 64
+
+// negative returns the number-th vertex that stands in place of a pair's target in an epoch, or
+// in evaluations, which are epoch 0. In epochs edges of validation and test count as none,
+// since nothing may be learnt of them.
+func (p *Pairs) negative(of Pair, epoch uint64, number int) (v uint32) {
+	key := p.negatives.With(epoch).With(uint64(of.Source)).With(uint64(of.Target)).With(uint64(number))
+	return p.apart(key, of.Source, epoch)
+}
+
+// apart draws a vertex that has no edge with a source, as far as is known in an epoch.
+func (p *Pairs) apart(key keyed.Key, source uint32, epoch uint64) (v uint32) {
+	draws := key.Draws()
+	for range tries {
+		v = uint32(draws.Below(uint64(p.whole.Vertices())))
+		if v != source && !p.joined(source, v, epoch > 0) {
+			break
+		}
+	}
+	return v
+}
+
+// joined reports whether there is an edge between two vertices; seen: one that training may see.
+func (p *Pairs) joined(a, b uint32, seen bool) bool {
+	return (p.edge(a, b) || p.edge(b, a)) && !(seen && p.Hidden(a, b))
+}
+
+// negative returns the number-th negative of a pair of the step.
+func (b *Batch) negative(of Pair, number int) uint32 {
+	switch b.of.From {
+	case PerSource:
+		return b.of.apart(b.of.negatives.With(b.epoch).With(uint64(of.Source)).With(uint64(number)), of.Source, b.epoch)
+	case InBatch:
+		draws := b.of.negatives.With(b.epoch).With(uint64(of.Source)).With(uint64(of.Target)).With(uint64(number)).With(inBatch).Draws()
+		for range tries {
+			v := b.pairs[draws.Below(uint64(len(b.pairs)))].Target
+			if v != of.Source && !b.of.joined(of.Source, v, true) {
+				return v
+			}
+		}
+	}
+	return b.of.negative(of, b.epoch, number) // a step may have no other target
+}
+
+// inBatch and ranked separate draws of one pair for different uses.
+const (
+	inBatch = 1 << 32
+	ranked  = 1<<32 + 1
+)
