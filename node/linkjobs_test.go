@@ -20,7 +20,7 @@ func TestJobsOfLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		epochs, batch := 3, 40
-		r := api.TrainRequest{Dataset: "g", Task: "link", EdgeSplit: []float64{0.6, 0.2, 0.2}, Epochs: &epochs, Batch: &batch, Set: []api.Setting{{Key: "link.width", Value: "3"}}}
+		r := api.TrainRequest{Dataset: "g", Task: "link", EdgeSplit: []float64{0.6, 0.2, 0.2}, Epochs: &epochs, Batch: &batch, Set: []api.Setting{{Key: "link.width", Value: "3"}, {Key: "link.decoder", Value: "mlp"}}}
 		by := r
 		by.Strategy = "p3"
 		_, err := on.API().StartJob(t.Context(), by)
@@ -40,6 +40,9 @@ func TestJobsOfLinks(t *testing.T) {
 					t.Errorf("%s of %s is %g in %v", name, part, x, metrics)
 				}
 			}
+			if x, ok := metrics["mrr"]; ok != (part != "train") || ok && (x <= 0 || x > 1 || metrics["hits_at_10"] < metrics["hits_at_1"]) {
+				t.Errorf("%s: %v", part, metrics)
+			}
 		}
 		var npy, parquet, model bytes.Buffer
 		if err := on.API().Predict(t.Context(), id, api.PredictRequest{Format: ".npy"}, &npy); err != nil || npy.Len() < 60*3*4 {
@@ -48,7 +51,7 @@ func TestJobsOfLinks(t *testing.T) {
 		if err := on.API().Predict(t.Context(), id, api.PredictRequest{Format: ".parquet"}, &parquet); err != nil || !strings.Contains(parquet.String(), "embedding_2") || strings.Contains(parquet.String(), "probability") {
 			t.Errorf("%d bytes, %v", parquet.Len(), err)
 		}
-		if err := on.API().ExportJob(t.Context(), id, api.ExportRequest{}, &model); err != nil || !strings.Contains(model.String(), `"task":"link"`) {
+		if err := on.API().ExportJob(t.Context(), id, api.ExportRequest{}, &model); err != nil || !strings.Contains(model.String(), `"task":"link"`) || !strings.Contains(model.String(), `"decoder":"mlp"`) || !strings.Contains(model.String(), `"decoder.0.weight":`) {
 			t.Errorf("exported %.600q, %v", model.String(), err)
 		}
 	})

@@ -36,7 +36,8 @@ func start(strategies []string) *cobra.Command {
 			"  hopmesh train start --dataset reddit --model sage --layers 2 --hidden 256 --batch 1024 --fanout 25,10\n" +
 			"  hopmesh train start --dataset reddit --strategy leap --set leap.mode=stay --deterministic\n" +
 			"  hopmesh train start --dataset cora --model gat --set gat.version=2 --patience 100\n" +
-			"  hopmesh train start --dataset cora --task link --edge-split 0.85,0.05,0.1 --watch",
+			"  hopmesh train start --dataset cora --task link --edge-split 0.85,0.05,0.1 --watch\n" +
+			"  hopmesh train start --dataset cora --task link --decoder mlp --negatives batch:5 --loss bpr",
 		Args:              usage.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -106,6 +107,8 @@ func flags(cmd *cobra.Command, strategies []string) {
 	f.Int("split", 0, "index of the dataset's split to use")
 	f.String("task", "", "what to learn, a `TASK`: "+usage.OneOf(api.TrainTasks())+" (default: what the dataset has targets for)")
 	f.String("edge-split", "", "`SHARES` of the edges for training, validation and test, for --task link (default 0.85,0.05,0.1)")
+	f.String("decoder", "", "what scores a pair of embeddings, a `NAME`, for --task link, as --set link.decoder: dot, distmult or mlp")
+	f.String("negatives", "", "what stands in place of a pair's target, `N|FROM|FROM:N`, for --task link, as --set link.negatives: uniform, source or batch (default uniform:1)")
 	f.String("loss", "", "loss `NAME`, as --set train.loss")
 	f.String("class-weights", "", "weigh the losses of classes, or of a yes in each column, `balanced|W,W...`, as --set train.class_weights")
 	f.Uint64("seed", 0, "random seed")
@@ -116,9 +119,15 @@ func flags(cmd *cobra.Command, strategies []string) {
 	for flag, values := range map[string][]string{
 		"model": api.Models(), "optimizer": api.Optimizers(), "normalize-features": api.Normalizations(), "norm": api.Norms(),
 		"task": api.TrainTasks(), "strategy": strategies, "batch": {"full"}, "fanout": {"full"}, "class-weights": {"balanced"},
+		"decoder": {"dot", "distmult", "mlp"}, "negatives": {"uniform", "source", "batch"},
 	} {
 		usage.CompleteFlag(cmd, flag, values)
 	}
+}
+
+// asSettings are the flags that stand for settings.
+var asSettings = []struct{ flag, key string }{
+	{"class-weights", "train.class_weights"}, {"decoder", "link.decoder"}, {"negatives", "link.negatives"},
 }
 
 // request asks for what flags, or a spec, say. needs means that a dataset must be named.
@@ -155,8 +164,10 @@ func request(f *pflag.FlagSet, needs bool) (api.TrainRequest, error) {
 		}
 		r.Set = append(r.Set, api.Setting{Key: key, Value: value})
 	}
-	if weights := text(f, "class-weights"); weights != "" {
-		r.Set = append(r.Set, api.Setting{Key: "train.class_weights", Value: weights})
+	for _, s := range asSettings {
+		if value := text(f, s.flag); value != "" {
+			r.Set = append(r.Set, api.Setting{Key: s.key, Value: value})
+		}
 	}
 	if settings, err = f.GetStringArray("sweep"); err != nil {
 		return r, err

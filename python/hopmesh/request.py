@@ -16,7 +16,11 @@ FIELDS = (
     "split", "seed", "strategy", "deterministic", "task", "edge_split", "loss",
 )  # fmt: skip
 # Flags of the program that are settings of another name in a request.
-FLAGS = {"class_weights": "train.class_weights"}
+FLAGS = {
+    "class_weights": "train.class_weights",
+    "decoder": "link.decoder",
+    "negatives": "link.negatives",
+}
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {unit + "i": 1 << 10 * i for i, unit in enumerate(("K", "M", "G", "T"), 1)}
 

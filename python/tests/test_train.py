@@ -212,6 +212,11 @@ def test_requests() -> None:
     task = {"task": "link", "edge_split": "0.8,0.1, 0.1", "loss": "bce"}
     asked = request.train_request("d", task)
     assert asked == {"dataset": "d", **task, "edge_split": [0.8, 0.1, 0.1]}
+    asked = request.train_request("d", {"decoder": "mlp", "negatives": "batch:5"})
+    assert asked["set"] == [
+        {"key": "link.decoder", "value": "mlp"},
+        {"key": "link.negatives", "value": "batch:5"},
+    ]
     given = {"edge_split": np.array([0.5, 0.25, 0.25])}
     assert request.train_request("d", given)["edge_split"] == [0.5, 0.25, 0.25]
     wrong: list[Any] = [0.8, "most", ["most"]]

@@ -7,6 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/enginetest"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -28,17 +29,32 @@ func TestRequestsForLinks(t *testing.T) {
 	}
 	r, err = of(api.TrainRequest{
 		Task: "link", EdgeSplit: []float64{0.6, 0.3, 0.1}, Batch: new(64), WeightDecay: new(0.25),
-		Set: []api.Setting{{Key: "link.width", Value: "9"}, {Key: "link.negatives", Value: "5"}, {Key: "link.decoder", Value: "dot"}},
+		Set: []api.Setting{{Key: "link.width", Value: "9"}, {Key: "link.negatives", Value: "5"}, {Key: "link.decoder", Value: "mlp"}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Batch != 64 || r.Optimizer.WeightDecay != 0.25 || r.Links.Split != [3]float64{0.6, 0.3, 0.1} || r.Links.Width != 9 || r.Links.Negatives != 5 || r.Links.Decoder != "dot" {
+	if r.Batch != 64 || r.Optimizer.WeightDecay != 0.25 || r.Links.Split != [3]float64{0.6, 0.3, 0.1} || r.Links.Width != 9 || r.Links.Negatives != 5 || r.Links.Decoder != "mlp" || r.Links.From != "" || r.Links.Ranks != 100 {
 		t.Errorf("%+v of %+v", r.Links, r)
 	}
+	for value, want := range map[string]link.Spec{"7": {Negatives: 7}, "batch": {From: "batch", Negatives: 1}, "source:4": {From: "source", Negatives: 4}, "uniform:2": {Negatives: 2}} {
+		r, err := of(api.TrainRequest{Task: "link", Loss: "margin", Set: []api.Setting{{Key: "link.negatives", Value: value}, {Key: "link.ranks", Value: "all"}, {Key: "link.margin", Value: "0.5"}, {Key: "train.metric", Value: "mrr"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := r.Links; s.From != want.From || s.Negatives != want.Negatives || s.Ranks != link.All || s.Margin != 0.5 || r.Loss != "margin" || r.Metric != "mrr" {
+			t.Errorf("%s is %+v, want %+v", value, s, want)
+		}
+	}
 	for want, r := range map[string]api.TrainRequest{
-		"{link.width} is 0":         {Task: "link", Set: []api.Setting{{Key: "link.width", Value: "0"}}},
-		"{link.decoder}=mlp: it is": {Task: "link", Set: []api.Setting{{Key: "link.decoder", Value: "mlp"}}},
+		"{link.width} is 0": {Task: "link", Set: []api.Setting{{Key: "link.width", Value: "0"}}},
+		"{link.decoder}=sum: it is one of dot, distmult, mlp":             {Task: "link", Set: []api.Setting{{Key: "link.decoder", Value: "sum"}}},
+		"{link.negatives}=hub: it is one of uniform, source, batch":       {Task: "link", Set: []api.Setting{{Key: "link.negatives", Value: "hub"}}},
+		`{link.negatives}=batch:x: "x" is no whole number`:                {Task: "link", Set: []api.Setting{{Key: "link.negatives", Value: "batch:x"}}},
+		"{link.negatives} is 0":                                           {Task: "link", Set: []api.Setting{{Key: "link.negatives", Value: "source:0"}}},
+		`{link.ranks}=-1: "-1" is neither all nor a number`:               {Task: "link", Set: []api.Setting{{Key: "link.ranks", Value: "-1"}}},
+		"{train.metric} is hits_at_3, and {link.ranks} is 0":              {Task: "link", Set: []api.Setting{{Key: "link.ranks", Value: "0"}, {Key: "train.metric", Value: "hits_at_3"}}},
+		"{link.margin}=2 is for {train.loss}=margin, and this job's is b": {Task: "link", Set: []api.Setting{{Key: "link.margin", Value: "2"}}},
 		"{batch} is full":           {Task: "link", Batch: new(0)},
 		"the dataset has no labels": {},
 	} {

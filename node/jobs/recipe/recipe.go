@@ -61,6 +61,9 @@ func ofOne(r api.TrainRequest, by string, d plan.Dataset, at strategy.Place) (re
 	if kind.Pairs && r.Batch == nil {
 		recipe.Batch = linkBatch
 	}
+	if kind.Pairs {
+		recipe.RankPairs(said...)
+	}
 	if kind.Pairs && r.WeightDecay == nil {
 		recipe.Optimizer.WeightDecay = 0 // products of embeddings would shrink to nothing
 	}
