@@ -57,7 +57,7 @@ func (o *Orders) onRenew(ctx context.Context, from string, r renewal) (bool, err
 			return false, nil
 		}
 	}
-	c, can := plan.RenewJob(s, r.ID, o.answers)
+	c, can := plan.RenewJob(aside(s, o.answers), r.ID, o.answers)
 	if !can {
 		return false, nil
 	}
@@ -88,8 +88,11 @@ func (o *Orders) Assign(ctx context.Context, s *plan.State) error {
 	}
 	s, err := o.renumber(ctx, s)
 	errs = append(errs, err)
-	begin, _ := plan.NextJobs(s, o.answers)
+	s, err = o.free(ctx, s)
+	errs = append(errs, err)
+	begin, _ := plan.NextJobs(aside(s, o.answers), o.answers)
 	for _, c := range begin {
+		c = alone(s, c)
 		if c.Generation == 0 && unlikeOf(s, s.Jobs[c.ID], c.Nodes) != "" {
 			continue // it waits, see outlook
 		}
@@ -118,6 +121,9 @@ func scheduled(s *plan.State, c plan.AssignJob) plan.AssignJob {
 		return c
 	}
 	c.Begins = &schedule.Entry{Strategy: by, Part: part, Rate: r.Rate}
+	if by != j.Strategy {
+		c.Begins.Why = lone(s, j)
+	}
 	if len(r.Sweep) > 0 {
 		c.Begins.Rate = 0
 	}

@@ -15,9 +15,19 @@ type outlook struct {
 
 // inLine reports whether a job waits only for other jobs to end.
 func (o outlook) inLine(j plan.Job) bool {
-	_, waits := plan.NextJobs(o.s, o.answers)
-	w := waits[j.ID]
+	j, w, _ := o.wait(j)
 	return w.Behind != "" && (!j.Shared() || len(w.Unserved)+len(w.Silent) == 0 && w.Keeper == "")
+}
+
+// wait returns why a job waits, if it does, with the job as package plan sees it then.
+func (o outlook) wait(j plan.Job) (plan.Job, plan.Wait, bool) {
+	t := aside(o.s, o.answers)
+	_, waits := plan.NextJobs(t, o.answers)
+	w, waiting := waits[j.ID]
+	if of, in := t.Jobs[j.ID]; in {
+		j = of
+	}
+	return j, w, waiting
 }
 
 // problem returns a sentence about what keeps a job from going on, or "".
@@ -27,13 +37,14 @@ func (o outlook) problem(j plan.Job) string {
 		return o.sharedProblem(j)
 	case j.Stopping && !o.answers(j.Nodes[0]):
 		return fmt.Sprintf("job %s is to stop, and does when node %s, which runs it, answers again", j.ID, o.s.NameOf(j.Nodes[0]))
+	case j.State == plan.Running && !o.answers(j.Nodes[0]) && lone(o.s, j) != "":
+		return fmt.Sprintf("node %s, which runs job %s, does not answer: another node begins it anew in a few seconds if it holds every shard; else start %s again, and the job goes on from its last checkpoint", o.s.NameOf(j.Nodes[0]), j.ID, o.s.NameOf(j.Nodes[0]))
 	case j.State == plan.Running && !o.answers(j.Nodes[0]):
 		return fmt.Sprintf("node %s, which runs job %s, does not answer: start it again, and the job goes on from its last checkpoint", o.s.NameOf(j.Nodes[0]), j.ID)
 	case j.State != plan.Queued:
 		return ""
 	}
-	_, waits := plan.NextJobs(o.s, o.answers)
-	w, waiting := waits[j.ID]
+	j, w, waiting := o.wait(j)
 	switch {
 	case !waiting && !j.Shared():
 		return "" // the leader is about to begin it

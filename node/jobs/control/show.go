@@ -182,6 +182,11 @@ func whyNow(s *plan.State, j plan.Job) string {
 			return e.Why
 		}
 	}
+	for _, e := range slices.Backward(j.Schedule) {
+		if len(j.Nodes) == 1 && e.Generation <= generation && e.Work == j.Work() && e.Why != "" {
+			return fmt.Sprintf("%s trains alone: %s", s.NodesNamed(j.Nodes), wording.Text(e.Why))
+		}
+	}
 	switch {
 	case j.Strategy != strategy.Auto || len(j.Nodes) == 0 || j.State != plan.Running && len(j.History) == 0:
 		return j.Why
