@@ -53,10 +53,14 @@ func TestJobsForOneNode(t *testing.T) {
 		"was shared": {func(_ *plan.State, j *plan.Job) {
 			j.Nodes, j.History = []string{"a", "b", "c"}, []plan.Epoch{{Epoch: 1}}
 		}, false},
-		"was alone":       {func(_ *plan.State, j *plan.Job) { j.Nodes, j.History = []string{"b"}, []plan.Epoch{{Epoch: 1}} }, true},
-		"knows of none":   {func(s *plan.State, _ *plan.Job) { s.Members["c"] = plan.Member{ID: "c", Knows: plan.KindAdmit} }, false},
-		"has no room":     {func(s *plan.State, _ *plan.Job) { s.Members["b"] = plan.Member{ID: "b", Knows: plan.Newest, Memory: 50 << 20} }, false},
-		"others' no room": {func(s *plan.State, _ *plan.Job) { s.Members["c"] = plan.Member{ID: "c", Knows: plan.Newest, Memory: 50 << 20} }, true},
+		"was alone":     {func(_ *plan.State, j *plan.Job) { j.Nodes, j.History = []string{"b"}, []plan.Epoch{{Epoch: 1}} }, true},
+		"knows of none": {func(s *plan.State, _ *plan.Job) { s.Members["c"] = plan.Member{ID: "c", Knows: plan.KindAdmit} }, false},
+		"has no room": {func(s *plan.State, _ *plan.Job) {
+			s.Members["b"] = plan.Member{ID: "b", Knows: plan.Newest, Memory: 50 << 20}
+		}, false},
+		"others' no room": {func(s *plan.State, _ *plan.Job) {
+			s.Members["c"] = plan.Member{ID: "c", Knows: plan.Newest, Memory: 50 << 20}
+		}, true},
 	} {
 		s := small(t)
 		j := s.Jobs["j1"]
