@@ -221,11 +221,14 @@ func (s *Source) keep(r *Rows) {
 	}
 	bytes := s.form.RowBytes()
 	for i, v := range r.plan.far {
-		row, is := s.hot.row(v)
-		if !is || !s.hot.claim(row) {
-			continue
-		}
-		copy(s.rows[int(row)*bytes:][:bytes], r.dense[int(r.plan.rows[i])*bytes:])
+		s.put(v, r.dense[int(r.plan.rows[i])*bytes:][:bytes])
+	}
+}
+
+// put copies a row to where it is kept, if it is to be and is not there.
+func (s *Source) put(v uint32, from []byte) {
+	if row, is := s.hot.row(v); is && s.hot.claim(row) {
+		copy(s.rows[int(row)*len(from):], from)
 		s.hot.done(row)
 		s.coming.came.Add(1)
 	}

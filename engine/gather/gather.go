@@ -37,6 +37,7 @@ type Source struct {
 type coming struct {
 	awaited int64 // 0: none, or all have come
 	came    atomic.Int64
+	read    sync.RWMutex // locked for reading by those who read rows that are kept beside the steps
 }
 
 // most bounds the bytes of a question and of an answer. All nodes have the same.

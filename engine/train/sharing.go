@@ -253,7 +253,7 @@ func (t *Trainer) keepRows(ctx context.Context, need *Needs) error {
 	if t.Sharing.Chooser != nil && d.Name == strategy.Single { // another one may follow
 		keeps = slices.ContainsFunc(t.Options.Strategies, func(d Descriptor) bool { return d.Exact && t.keepsRows(&d) })
 	}
-	if t.Session.Alone() || t.Batches.Same || !keeps {
+	if t.Session.Alone() || t.Batches.Same && !d.Isolated || !keeps {
 		return nil
 	}
 	rows, of, bytes, err := t.Session.Source.Keep(ctx, t.roomToKeep(need), t.Session.Replica.Shards, &t.Session.Start)
@@ -272,6 +272,9 @@ func (t *Trainer) keepRows(ctx context.Context, need *Needs) error {
 
 // keepsRows reports whether a strategy keeps rows of other nodes as they come.
 func (t *Trainer) keepsRows(d *Descriptor) bool {
+	if d.Isolated && t.Data.Features.Sparse() {
+		return false // they would all come at once, and a node sees some of them at a time
+	}
 	return t.Foreign == nil && d.Cache != nil && d.Cache(&t.Recipe.Sharing) == strategy.Asked
 }
 
@@ -304,14 +307,16 @@ func (t *Trainer) yieldRows() {
 	if left >= s.Cached/4 {
 		return
 	}
+	if !t.Session.Source.Yield() {
+		return // they are read just now
+	}
 	t.Log.Warn("rows of other nodes that were kept are given up, since little memory is left: they are brought in each epoch from now on", "bytes", s.Cached, "left", left)
-	t.Session.Source.Drop()
 	s.Cached, s.yields = 0, false
 }
 
 // completeRows brings the last of the rows that are kept. The epoch that begins counts them.
 func (t *Trainer) completeRows(ctx context.Context) error {
-	if t.Session.Alone() {
+	if d := t.described(); t.Session.Alone() || d.Isolated { // who is isolated may never need them
 		return nil
 	}
 	var tally peer.Tally

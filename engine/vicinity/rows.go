@@ -15,6 +15,7 @@ import (
 type Rows struct {
 	places Places
 	Far    features.Far
+	Kept   int // how many the source had kept, and did not request
 
 	after uint32 // the place of the first of them in features.Store
 }
@@ -69,21 +70,11 @@ func (s *Source) Rows(ctx context.Context, in *Vault, vertices []uint32, before 
 	most := max(1, s.most.rows/s.form.RowBytes())
 	for first := 0; first < len(vertices); first += most {
 		part := vertices[first:min(first+most, len(vertices))]
-		err := s.bringRows(ctx, &came, part, before, tally)
-		if err == nil {
-			to := &some
-			if s.form.Sparse() {
-				to = &r.Far
-			}
-			next := 0
-			err = to.Append(s.form, len(part), func(i int) (*features.Far, int) {
-				if place, ok := before.Place(part[i]); ok {
-					return &before.Far, int(place - before.after)
-				}
-				next++
-				return &came.Far, int(came.Places[0][next-1] - r.after)
-			})
+		to := &some
+		if s.form.Sparse() {
+			to = &r.Far
 		}
+		err := s.part(ctx, r, to, &came, part, before, tally)
 		if err == nil && !s.form.Sparse() {
 			err = words.add(some.Raw(s.form))
 		}
@@ -103,6 +94,44 @@ func (s *Source) Rows(ctx context.Context, in *Vault, vertices []uint32, before 
 	}
 	r.Far.Over(s.form, len(vertices), all)
 	return r, nil
+}
+
+// part appends the rows of some vertices to others.
+func (s *Source) part(ctx context.Context, r *Rows, to *features.Far, came *gather.Rows, part []uint32, before *Rows, tally *peer.Tally) error {
+	if s.rows != nil {
+		s.rows.Hold()
+		defer s.rows.Release()
+	}
+	came.Cached = 0
+	if err := s.bringRows(ctx, came, part, before, tally); err != nil {
+		return err
+	}
+	r.Kept += came.Cached
+	kept, next := uint32(0), 0
+	if came.Far.Kept != nil {
+		kept = uint32(came.Far.Kept.Rows())
+	}
+	return to.Append(s.form, len(part), func(i int) (*features.Far, int) {
+		if place, ok := before.Place(part[i]); ok {
+			return &before.Far, int(place - before.after)
+		}
+		next++
+		at := came.Places[0][next-1] - r.after
+		if at < kept {
+			return came.Far.Kept, int(at)
+		}
+		return &came.Far, int(at - kept)
+	})
+}
+
+// Keep has rows kept that came before there was room for them, so that they do not come again.
+func (s *Source) Keep(r *Rows) {
+	if s.rows == nil || r.Len() == 0 || s.form.Sparse() {
+		return
+	}
+	s.rows.Hold()
+	defer s.rows.Release()
+	s.rows.Put(r.places.set.All(), r.Far.Raw(s.form))
 }
 
 // padding follows dense rows, which are read in whole words.

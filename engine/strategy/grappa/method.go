@@ -21,6 +21,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -43,6 +44,7 @@ var Strategy = train.Descriptor{
 		x := t.Session
 		return served.(*vicinity.Source).Ready(t.Data.Shards, t.Data.Features, x.Source, x.Work, x.Layout, t.Recipe.Sharing.Wire())
 	},
+	Cache:    func(job *strategy.Settings) int { return Of(job).Cache },
 	Forecast: forecast.Hooks{Volume: volume, Sight: newOutlook},
 	New:      func(t *train.Trainer) (train.Method, error) { return newGrappa(t) },
 }
@@ -438,10 +440,6 @@ func Plateau(s *trained.State, g *Settings) {
 		s.Super, s.Turned = s.Super+1, s.Last.Epoch
 	}
 }
-
-// brought returns the cost of fetching the current view on its first call: it is
-// reported with the first epoch that uses the view.
-func (n *Method) brought() peer.Counts { return n.Now.Sent.Take() }
 
 // BeginEpoch implements Method: it switches to the view of the super-epoch. All nodes
 // wait for the last one: no step can begin before all have their views.

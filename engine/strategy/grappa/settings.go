@@ -37,6 +37,7 @@ type Settings struct {
 type Running struct {
 	Prefetch bool // the next shards are fetched before they are due
 	Phases   int  // runs in which a node computes its groups; 0: as many as memory asks for
+	Cache    int  // rows of other nodes to keep; strategy.Asked: as memory has room
 }
 
 // usualGroups is how many groups there are where the settings don't say: in programs, and
@@ -114,6 +115,7 @@ func (s *Settings) keys() strategy.Keys {
 			strategy.Whole{Unit: "PHASES", Words: []string{strategy.Auto}}),
 		strategy.Switch(&s.Prefetch, "grappa.prefetch",
 			"bring the next shards while training goes on with these"),
+		strategy.Cache(&s.Cache, "grappa.cache"),
 		strategy.Number(&s.Average, "grappa.average_every",
 			"how many steps each node updates a model of its own before all are averaged, for comparison; 1: gradients are added up in each step",
 			strategy.Whole{Unit: "STEPS", Default: 1}),

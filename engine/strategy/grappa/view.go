@@ -24,6 +24,7 @@ type View struct {
 	rows     *vicinity.Rows
 	degrees  *degrees
 	far      []uint32   // whose rows have yet to come, ascending; nil: none
+	kept     int        // rows that the run had kept from earlier ones
 	Sent     peer.Tally // cost of fetching it
 }
 
@@ -175,7 +176,7 @@ func (n *Method) bringRows(ctx context.Context, s *View, before ...*View) (err e
 	if s.rows, err = n.source.Rows(ctx, s.vault, s.far, rows, &s.Sent); err != nil {
 		return err
 	}
-	s.far = nil
+	s.far, s.kept = nil, s.rows.Kept
 	return nil
 }
 
