@@ -146,7 +146,7 @@ func (o *Outline) computes(m *nn.Model, r reach) (s sum) {
 			}
 		}
 		if i == 0 {
-			passes = 4 // nobody asks for errors of features
+			passes = 4 // features have no errors
 			columns = min(o.entries(), float64(stage.Out))
 		}
 		s.step += passes * r.rows[at] * numbers / pace

@@ -94,7 +94,7 @@ func TestASwitchBringsWhatChanged(t *testing.T) {
 		for _, prefetch := range []string{strategy.On, strategy.Off} {
 			r := traintest.Small("sage")
 			r.Batch, r.EvalEvery, r.Epochs = 0, 1<<20, 6
-			r.Sharing = apart("loader="+loader, "period=2", "swept=1", "prefetch="+prefetch)
+			r.Sharing = apart("loader="+loader, "period=2", "swept=1", "cache=off", "prefetch="+prefetch)
 			m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
 			_, reports := m.MustRun(t, r, shards, isolation(train.Options{Threads: 1}))
 			want := bringing(t, m, shards, &r)

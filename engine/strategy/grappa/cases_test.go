@@ -240,7 +240,7 @@ func TestASceneThatDidNotComeAheadComesWhenItIsDue(t *testing.T) {
 	shards := traintest.Communities(t, 900)
 	r := traintest.Small("sage")
 	r.Epochs = 4
-	r.Sharing = apart("period=2", "loader=strict", "swept=1")
+	r.Sharing = apart("period=2", "loader=strict", "swept=1", "cache=off")
 	r.Sharing.Deterministic = true
 	_, one := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
 	var asked [2][3]atomic.Int64 // questions for edges, without trouble and with

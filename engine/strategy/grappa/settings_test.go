@@ -35,19 +35,19 @@ func given(values ...string) (s Settings) {
 func others() map[string]string {
 	return map[string]string{
 		"loader": "strict", "depth": "3", "cap": "3", "groups": "3", "swept": "3", "sweep": "off", "switch": "plateau", "period": "3",
-		"correction": "node", "shrink": "0.5", "pseudo": "3", "hops": "all", "loss": "groups", "phases": "3", "prefetch": "off", "average_every": "3",
+		"correction": "node", "shrink": "0.5", "pseudo": "3", "hops": "all", "loss": "groups", "phases": "3", "prefetch": "off", "cache": "3", "average_every": "3",
 	}
 }
 
 func TestDefaults(t *testing.T) {
 	want := Settings{
-		Loader: "halo", Depth: 1, Sweep: "keyed", Switch: "period", Period: 50, Correction: "none", Hops: "first", Loss: "exact", Running: Running{Prefetch: true}, Average: 1,
+		Loader: "halo", Depth: 1, Sweep: "keyed", Switch: "period", Period: 50, Correction: "none", Hops: "first", Loss: "exact", Running: Running{Prefetch: true, Cache: strategy.Asked}, Average: 1,
 	}
 	if got := Of(&strategy.Settings{Strategy: Name}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	want = Settings{
-		Loader: "strict", Depth: 3, Cap: 3, Groups: 3, Swept: 3, Sweep: "off", Switch: "plateau", Period: 3, Correction: "node", Shrink: 0.5, Pseudo: 3, Hops: "all", Loss: "groups", Running: Running{Phases: 3}, Average: 3,
+		Loader: "strict", Depth: 3, Cap: 3, Groups: 3, Swept: 3, Sweep: "off", Switch: "plateau", Period: 3, Correction: "node", Shrink: 0.5, Pseudo: 3, Hops: "all", Loss: "groups", Running: Running{Phases: 3, Cache: 3}, Average: 3,
 	}
 	values := others()
 	s := strategy.Settings{Strategy: Name, Values: map[string]string{}}

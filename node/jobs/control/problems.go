@@ -10,6 +10,7 @@ import (
 // outlook explains what keeps the jobs of a plan from running.
 type outlook struct {
 	s       *plan.State
+	aside   *plan.State // see aside
 	answers func(id string) bool
 }
 
@@ -21,10 +22,9 @@ func (o outlook) inLine(j plan.Job) bool {
 
 // wait returns why a job waits, if it does, with the job as package plan sees it then.
 func (o outlook) wait(j plan.Job) (plan.Job, plan.Wait, bool) {
-	t := aside(o.s, o.answers)
-	_, waits := plan.NextJobs(t, o.answers)
+	_, waits := plan.NextJobs(o.aside, o.answers)
 	w, waiting := waits[j.ID]
-	if of, in := t.Jobs[j.ID]; in {
+	if of, in := o.aside.Jobs[j.ID]; in {
 		j = of
 	}
 	return j, w, waiting

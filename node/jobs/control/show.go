@@ -61,7 +61,9 @@ func (c *Jobs) Show(ctx context.Context, id string) (api.Job, error) {
 	return a, nil
 }
 
-func (c *Jobs) outlook(s *plan.State) outlook { return outlook{s, c.cfg.Answers} }
+func (c *Jobs) outlook(s *plan.State) outlook {
+	return outlook{s, aside(s, c.cfg.Answers), c.cfg.Answers}
+}
 
 // Problems returns sentences about what is wrong with jobs and what to do about it. It
 // asks no other node.
