@@ -41,7 +41,8 @@ var sweptFlags = map[string]sweptFlag{
 
 // sameFlags are flags that all models of a sweep have in common.
 var sameFlags = []string{
-	"dataset", "epochs", "batch", "fanout", "normalize-features", "eval-every", "split", "seed", "strategy", "deterministic",
+	"dataset", "epochs", "batch", "fanout", "normalize-features", "eval-every", "split", "task", "edge-split", "loss",
+	"seed", "strategy", "deterministic",
 }
 
 // SweptFlags lists the flags that may be swept over.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -152,4 +153,16 @@ func FuzzSweep(f *testing.F) {
 			seen[v.said] = true
 		}
 	})
+}
+
+// Each field of a request may be swept over, or is the same for all models.
+func TestEachFlagIsSweptOrTheSame(t *testing.T) {
+	fields := reflect.TypeFor[TrainRequest]()
+	for i := range fields.NumField() {
+		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
+		flag := strings.ReplaceAll(name, "_", "-")
+		if _, swept := sweptFlags[flag]; flag != "set" && flag != "sweep" && swept == slices.Contains(sameFlags, flag) {
+			t.Errorf("--%s is in both lists, or in neither", flag)
+		}
+	}
 }

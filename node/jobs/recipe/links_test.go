@@ -27,6 +27,15 @@ func TestRequestsForLinks(t *testing.T) {
 	if r.Batch != recipe.LinkBatch || r.Links.Split != [3]float64{0.85, 0.05, 0.1} || r.Loss != "bce" || r.Metric != "roc_auc" || r.Task != "link" || r.Optimizer.WeightDecay != 0 {
 		t.Errorf("%+v of %+v", r.Links, r)
 	}
+	few := d
+	few.About.Edges = 60
+	if r, err := ofOne(api.TrainRequest{Task: "link"}, strategy.Single, few, strategy.Place{}); err != nil || r.Batch != 12 || r.CheckPairs(25, 1) != nil {
+		t.Errorf("of 60 edges, which may be 30 pairs, a step takes %d by default: %v", r.Batch, err)
+	}
+	few.About.Edges = 3
+	if r, err := ofOne(api.TrainRequest{Task: "link"}, strategy.Single, few, strategy.Place{}); err != nil || r.Batch != 1 {
+		t.Errorf("of 3 edges a step takes %d by default: %v", r.Batch, err)
+	}
 	r, err = of(api.TrainRequest{
 		Task: "link", EdgeSplit: []float64{0.6, 0.3, 0.1}, Batch: new(64), WeightDecay: new(0.25),
 		Set: []api.Setting{{Key: "link.width", Value: "9"}, {Key: "link.negatives", Value: "5"}, {Key: "link.decoder", Value: "mlp"}},

@@ -23,8 +23,16 @@ import (
 
 const defaultModel = "gcn"
 
-// linkBatch is recipe.LinkBatch.
-const linkBatch = recipe.LinkBatch
+// linkBatch returns how many pairs a step has of a request that says nothing of it: no more than
+// about half of those for training, so that messages pass along the others. How many there are is
+// not known yet: at least half of the edges' share, since an edge and its reverse are one pair.
+func linkBatch(r *recipe.Recipe, about dataset.About) int {
+	if r.Links.Check() != nil || about.Edges == 0 {
+		return recipe.LinkBatch // the check of the recipe says what is wrong
+	}
+	least := r.Sees(about).Splits[0].Train / 2
+	return int(min(recipe.LinkBatch, max(1, least/2)))
+}
 
 // Of returns the complete, checked recipe of a request for a dataset and a strategy, with the
 // text that the plan keeps of it. Its errors are the API's.
@@ -59,7 +67,7 @@ func ofOne(r api.TrainRequest, by string, d plan.Dataset, at strategy.Place) (re
 	}
 	recipe.Learn(kind, said...)
 	if kind.Pairs && r.Batch == nil {
-		recipe.Batch = linkBatch
+		recipe.Batch = linkBatch(&recipe, About(d))
 	}
 	if kind.Pairs {
 		recipe.RankPairs(said...)
