@@ -222,6 +222,10 @@ func (b backend) Predict(ctx context.Context, id string, r api.PredictRequest, t
 	return called(b, func(p *parts) error { return p.models.Predict(ctx, id, r, to) })
 }
 
+func (b backend) Evaluate(ctx context.Context, id string, r api.EvaluateRequest) (api.Evaluation, error) {
+	return asked(b, func(p *parts) (api.Evaluation, error) { return p.models.Evaluate(ctx, id, r) })
+}
+
 func (b backend) ExportJob(ctx context.Context, id string, r api.ExportRequest, to io.Writer) error {
 	return called(b, func(p *parts) error { return p.models.Export(ctx, id, r, to) })
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	trains "github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/node/access"
@@ -76,9 +77,11 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 	p.runner = jobs.Open(jobs.Config{
 		Dir: dir.Jobs(), Self: id.ID(), Memory: o.Memory, Device: o.computes(), Shard: p.data.ShardFile, Files: p.data.Keeper, Leader: jobOrders, Train: o.Train, Log: log,
 		Peers: p.meet, Strategies: recipe.Strategies, Damage: n.damage,
+		Weights: func(ctx context.Context, from trains.From) ([]float32, error) { return p.models.Weights(ctx, from) },
 	})
 	p.jobs = control.New(control.Config{
 		Name: id.Name(), Mesh: network, Plan: state, Leader: orders, Orders: jobOrders, Apart: apart, Runner: p.runner, Waits: p.peers.Waits,
+		Source:  func(ctx context.Context, id string) (*recipe.Source, error) { return p.models.Source(ctx, id) },
 		Answers: answers, Log: log,
 	})
 	p.models = model.New(model.Config{

@@ -46,6 +46,7 @@ gat.version = 2
 			" --fanout full --normalize-features row --norm layer --residual=false --patience 0 --eval-every 5 --split 1 --seed 18446744073709551615" +
 			" --strategy single --deterministic --set sage.aggregator=max --class-weights balanced --set a=b=c",
 		"--dataset cora --task link --edge-split 0.8,0.05,0.15 --negatives batch:2 --decoder mlp --set link.ranks=all",
+		"--dataset cora --from j3 --lr 0.5",
 		"--spec " + spec,
 		"--spec " + spec + " --dataset cora --hidden 16 --fanout 5,full --set gat.version=1",
 	} {
@@ -64,6 +65,7 @@ gat.version = 2
 			Strategy: "single", Deterministic: true, Set: []api.Setting{{Key: "sage.aggregator", Value: "max"}, {Key: "a", Value: "b=c"}, {Key: "train.class_weights", Value: "balanced"}},
 		},
 		api.TrainRequest{Dataset: "cora", Task: "link", EdgeSplit: []float64{0.8, 0.05, 0.15}, Set: []api.Setting{{Key: "link.ranks", Value: "all"}, {Key: "link.decoder", Value: "mlp"}, {Key: "link.negatives", Value: "batch:2"}}},
+		api.TrainRequest{Dataset: "cora", From: "j3", Rate: f(0.5)},
 		api.TrainRequest{
 			Dataset: "reddit", Model: "gat", Hidden: i(8), Dropout: f(0.6), Rate: f(1), Residual: &yes, Fanout: []int{25, 10}, Batch: i(1024), Seed: &five, Strategy: "leap", Deterministic: true,
 			Set: []api.Setting{{Key: "gat.version", Value: "2"}, {Key: "model.head", Value: "linear"}},

@@ -21,7 +21,7 @@ import (
 // Predict returns `hopmesh predict`.
 func Predict() *cobra.Command {
 	var d daemon.Flags
-	var out string
+	var out, dataset string
 	var embeddings bool
 	var pairs pairFlags
 	cmd := &cobra.Command{
@@ -30,7 +30,8 @@ func Predict() *cobra.Command {
 		Long: "Runs the model of a job's best epoch on all vertices with all their neighbours, and writes a row for each\n" +
 			"vertex: its logits, or with --embeddings the input of the last layer. Rows are in ascending order of the\n" +
 			"vertex ids of the source. A .parquet file has a column with these ids, and for logits the class\n" +
-			"with the largest, its name and its probability; a .npy file has the numbers alone.\n" +
+			"with the largest, its name and its probability; a .npy file has the numbers alone. With --dataset the\n" +
+			"vertices are those of another dataset, which has the same columns of features in the same order.\n" +
 			"For a sweep it uses the best model, or the one of --model-index, as numbered by `hopmesh train show`. If\n" +
 			"it is interrupted or fails, it leaves no file.\n\n" +
 			"A model of --task link scores pairs: those of --pairs in the order of that file or, with --top, the best\n" +
@@ -38,11 +39,12 @@ func Predict() *cobra.Command {
 			"is the logit of an edge. The columns are source, target and score; .npy has the scores alone, of --pairs\n" +
 			"only. Without --out they are printed as CSV, or with --json as a document.",
 		Example: "  hopmesh predict j1 --out cora.parquet\n  hopmesh predict j1 --out cora.npy --embeddings\n" +
+			"  hopmesh predict j1 --dataset august --out august.parquet\n" +
 			"  hopmesh predict j2 --pairs candidates.csv --out scores.csv\n  hopmesh predict j2 --top 10 --vertices some.csv",
 		Args:              usage.OneArg("JOB"),
 		ValidArgsFunction: daemon.Suggest(&d, JobIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := api.PredictRequest{Format: strings.ToLower(filepath.Ext(out)), Embeddings: embeddings, Index: modelIndex(cmd)}
+			r := api.PredictRequest{Dataset: dataset, Format: strings.ToLower(filepath.Ext(out)), Embeddings: embeddings, Index: modelIndex(cmd)}
 			if err := pairs.into(&r.PairOptions); err != nil {
 				return err
 			}
@@ -70,6 +72,7 @@ func Predict() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "`FILE` to write, .npy or .parquet; of pairs also .csv, .tsv or .json")
+	datasetFlag(cmd, &dataset)
 	cmd.Flags().BoolVar(&embeddings, "embeddings", false, "write the input of the last layer instead of the logits")
 	pairs.add(cmd)
 	modelIndexFlag(cmd)

@@ -55,12 +55,20 @@ func show() *cobra.Command {
 	return cmd
 }
 
+// startOf says which model a job has started from.
+func startOf(j api.Job) string {
+	if j.From == "" {
+		return ""
+	}
+	return ", from the model of " + j.From
+}
+
 func printJob(w io.Writer, j api.Job) error {
 	rows := [][]string{
 		{"Job", j.ID},
 		{"State", j.State},
 		{"Dataset", j.Dataset},
-		{"Model", fmt.Sprintf("%s, seed %d", output.ModelName(j.Model, len(j.Models)), j.Seed)},
+		{"Model", fmt.Sprintf("%s, seed %d", output.ModelName(j.Model, len(j.Models)), j.Seed) + startOf(j)},
 		{"Strategy", output.StrategyUsed(j)},
 		{"Why", output.LatestReason(j)},
 		{"Nodes", strings.Join(nodesOf(j), ", ")},

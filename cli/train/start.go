@@ -19,7 +19,7 @@ import (
 func start(strategies []string) *cobra.Command {
 	var d daemon.Flags
 	var watch bool
-	var spec string
+	var spec, from string
 	cmd := &cobra.Command{
 		Use:   "start --dataset D [--model MODEL]",
 		Short: "Start a training job",
@@ -28,10 +28,14 @@ func start(strategies []string) *cobra.Command {
 			"--strategy single, where one node with every shard trains alone. --spec reads settings from a TOML file:\n" +
 			"its keys are names of flags, and its tables [set] and [sweep] hold the values of --set and --sweep. Flags\n" +
 			"override the file. `hopmesh train options` lists the keys of --set.\n\n" +
+			"With --from the job starts from the weights of another job's model, on the same dataset or on another with\n" +
+			"the same columns of features and as many classes. What is left out of the model, of --task and of\n" +
+			"--normalize-features is as in that job, which must have ended.\n\n" +
 			"With --sweep a job trains one model for each combination of values, at most 64, all on the same\n" +
 			"mini-batches, which are sampled and gathered once. The values of the last --sweep vary fastest. KEY is a key\n" +
 			"of --set that belongs to models or training, or one of these flags:\n" + strings.Join(api.SweptFlags(), ", ") + ".",
 		Example: "  hopmesh train start --dataset cora --watch\n" +
+			"  hopmesh train start --dataset august --from j1 --lr 0.001 --epochs 20\n" +
 			"  hopmesh train start --dataset cora --sweep lr=0.01,0.001 --sweep hidden=16,64\n" +
 			"  hopmesh train start --dataset reddit --model sage --layers 2 --hidden 256 --batch 1024 --fanout 25,10\n" +
 			"  hopmesh train start --dataset reddit --strategy leap --set leap.mode=stay --deterministic\n" +
@@ -51,7 +55,7 @@ func start(strategies []string) *cobra.Command {
 				}
 			}
 			r, err := request(f, true)
-			if err == nil {
+			if r.From = from; err == nil {
 				err = r.Check()
 			}
 			if err == nil && r.Strategy != "" && !slices.Contains(strategies, r.Strategy) {
@@ -76,6 +80,8 @@ func start(strategies []string) *cobra.Command {
 		},
 	}
 	flags(cmd, strategies)
+	cmd.Flags().StringVar(&from, "from", "", "start from the weights of the model of another `JOB`")
+	usage.CompleteFlag(cmd, "from", nil)
 	cmd.Flags().StringVar(&spec, "spec", "", "read settings from a TOML `FILE`; flags override it")
 	cmd.Flags().BoolVar(&watch, "watch", false, "watch the job until it ends")
 	d.Add(cmd)

@@ -44,7 +44,9 @@ type Recipe struct {
 	Links *link.Spec `json:"links,omitempty"` // of task link; nil: of another task
 	Split int        `json:"split"`
 	Seed  uint64     `json:"seed"`
-	BF16  bool       `json:"bf16_products"` // products of BF16 numbers, where the CPU has them
+	// From is the model whose weights training starts from; nil: weights are drawn.
+	From *From `json:"from,omitempty"`
+	BF16 bool  `json:"bf16_products"` // products of BF16 numbers, where the CPU has them
 	// Sharing is how nodes share the work. It changes what is learnt only in the last
 	// digits of sums, except where noted.
 	Sharing strategy.Settings `json:"sharing,omitzero"`

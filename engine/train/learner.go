@@ -2,8 +2,6 @@ package train
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
@@ -15,7 +13,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
-	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
@@ -181,8 +178,7 @@ func (t *Trainer) Sweeps() bool { return len(t.Learners) > 1 }
 // of the model's params. It leaves a copy of them in Host.
 func (t *Learner) Hash() string {
 	t.Run.Device.Read32(t.Host, t.Weights)
-	sum := sha256.Sum256(plain.Bytes(t.Host))
-	return hex.EncodeToString(sum[:])
+	return trained.Hash(t.Host)
 }
 
 // Key returns the key of a step's dropout.

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -83,6 +84,34 @@ func (t *Trainer) Adopt(c *trained.Snapshot) error {
 		l.Adopt(&c.Models[i], &rows[i])
 	}
 	t.Checkpoints.Adopt(t.Place())
+	t.adopted = true
+	return nil
+}
+
+// startFrom has all models start from the weights that the recipe names, if it names some. A run
+// that goes on from a checkpoint has learned from them already, and does not need them any more.
+// All nodes of a run decide alike, once they have met.
+func (t *Trainer) startFrom(ctx context.Context) error {
+	from := t.Recipe.From
+	if from == nil || t.adopted {
+		return nil
+	}
+	if t.Options.Weights == nil {
+		return fmt.Errorf("the training starts from the model of job %s, which can't be had here", from.Job)
+	}
+	weights, err := t.Options.Weights(ctx, *from)
+	if err != nil {
+		return fmt.Errorf("start from the model of job %s: %w", from.Job, err)
+	}
+	if trained.Hash(weights) != from.Weights {
+		return fmt.Errorf("the model of job %s has other weights than when this job was created, as if that job had gone on since: start another job from it", from.Job)
+	}
+	for _, l := range t.Learners {
+		if len(weights) != l.Model.Size() {
+			return fmt.Errorf("the model of job %s has %d weights, and this job's %d: start another job with the model of that one", from.Job, len(weights), l.Model.Size())
+		}
+		t.Device.Write32(l.Weights, weights)
+	}
 	return nil
 }
 

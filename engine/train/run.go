@@ -60,6 +60,10 @@ type Options struct {
 	// Schedule is where the nodes agree on how they share epochs; nil: they decide it by
 	// themselves, from what they know of each other.
 	Schedule schedule.Plan
+	// Weights returns the weights that a recipe starts from, in the order of the model's params. It
+	// is called where nothing has been trained yet, and the run compares their digest. nil: recipes
+	// start from weights that are drawn.
+	Weights func(ctx context.Context, from recipe.From) ([]float32, error)
 	// Known is how many epochs other nodes know of this run: if there are any, a node
 	// of a mesh does not start from scratch.
 	Known int
@@ -201,6 +205,9 @@ func (t *Trainer) Run(ctx context.Context) error {
 		err = t.Meet(ctx)
 	case t.Options.Resume:
 		err = t.resumeOwn()
+	}
+	if err == nil {
+		err = t.startFrom(ctx)
 	}
 	if err != nil {
 		return err

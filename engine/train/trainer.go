@@ -74,6 +74,7 @@ type pace struct {
 	progressed time.Time // time of the last progress report
 	begun      time.Time // when the epoch's training went on, or was counted, last
 	whole      bool      // the epoch under way is trained by this run from its first step on
+	adopted    bool      // the run goes on from a checkpoint
 }
 
 // stopping is how a run ends before it is done.

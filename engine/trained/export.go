@@ -110,9 +110,8 @@ func (w *Weighed) steps() ([]nn.Step, error) {
 	return append(all, decoder), err
 }
 
-// resolved returns the recipe of one model as JSON, with all that was left to "auto" as
-// it was used.
-func resolved(r recipe.Recipe, spec nn.Spec, how string, history []Epoch) (string, error) {
+// resolved returns the recipe of one model, with all that was left to "auto" as it was used.
+func resolved(r recipe.Recipe, spec nn.Spec, how string, history []Epoch) recipe.Recipe {
 	r.Model, r.Features, r.Sweep = spec, how, nil
 	if r.Sharing.Strategy == strategy.Auto || r.Sharing.Strategy == "" {
 		r.Sharing.Strategy = strategy.Single // which no epoch names
@@ -124,11 +123,7 @@ func resolved(r recipe.Recipe, spec nn.Spec, how string, history []Epoch) (strin
 	}
 	r.Sharing.Values = maps.Clone(r.Sharing.Values)
 	maps.DeleteFunc(r.Sharing.Values, func(_, value string) bool { return value == strategy.Auto })
-	text, err := json.Marshal(r)
-	if err != nil {
-		return "", fmt.Errorf("describe the training: %w", err)
-	}
-	return string(text), nil
+	return r
 }
 
 // numbers returns the names of classes that have none.

@@ -3,6 +3,9 @@ package trained
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -15,10 +18,12 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // Weighed is a model with its weights: the best of a run's checkpoint, or an exported
@@ -36,7 +41,15 @@ type Weighed struct {
 	decoder string     // of pairs; "": vertices were learnt
 	// training is the resolved recipe as JSON; "": not known.
 	training string
-	names    []string // of the classes, or of columns of other targets
+	recipe   *recipe.Recipe // the same; nil: of a model file
+	names    []string       // of the classes, or of columns of other targets
+}
+
+// Hash returns the hex SHA-256 of weights: 32-bit floats, little-endian, in the order of the
+// model's params.
+func Hash(weights []float32) string {
+	sum := sha256.Sum256(plain.Bytes(weights))
+	return hex.EncodeToString(sum[:])
 }
 
 // BestModel is the index of the best model of a sweep. It also selects the one model
@@ -93,9 +106,13 @@ func weighedOfCheckpoint(file *checkpoint.File, index int) (*Weighed, error) {
 	if err := w.fill(file, r.Model, prefix); err != nil {
 		return nil, err
 	}
-	var err error
-	w.training, err = resolved(r, w.model.Resolved(), c.how, c.Models[index].History)
-	return w, err
+	of := resolved(r, w.model.Resolved(), c.how, c.Models[index].History)
+	text, err := json.Marshal(of)
+	if err != nil {
+		return nil, fmt.Errorf("describe the training: %w", err)
+	}
+	w.recipe, w.training = &of, string(text)
+	return w, nil
 }
 
 // oneOf returns an error unless there is a model of that index among so many.
@@ -234,34 +251,18 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	if err != nil {
 		return err
 	}
-	if d.About.Features != w.about.Features {
-		return fmt.Errorf("the model takes %d features, and the dataset has %d: predict on the dataset that it was trained on", w.about.Features, d.About.Features)
+	if err := w.reads(&d.About); err != nil {
+		return err
 	}
-	device, err := slot.Open(o.Device, o.Threads)
+	on, err := w.lodge(o.Device, o.Threads)
 	if err != nil {
 		return err
 	}
-	defer device.Close()
-	foreign, _ := device.(tensor.Foreign)
-	if foreign != nil {
-		device = slot.Lend(foreign)
-	}
-	kept, err := device.NewArena(4 * len(w.Weights))
-	if err != nil {
-		return err
-	}
-	defer kept.Close()
-	work, err := device.NewArena(0)
-	if err != nil {
-		return err
-	}
-	defer work.Close()
-	weights := kept.Alloc(device.Type(), 1, len(w.Weights))
-	device.Write32(weights, w.Weights)
+	defer on.close()
 	i := evaluate.NewInference(d, evaluate.Nodes{})
 	defer i.Close()
-	i.Add(w.model, weights)
-	i.Expect(0, foreign != nil, o.Dir)
+	i.Add(w.model, on.weights)
+	i.Expect(0, on.foreign != nil, o.Dir)
 	i.Once()
 	least := i.LeastFor(n)
 	about := Prediction{Vertices: d.Topology.Vertices(), Columns: columns, Epoch: w.Epoch, Loss: w.loss, Task: w.kind, Classes: w.names}
@@ -271,39 +272,91 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	if o.Writing != nil {
 		least = max(least, o.Writing(about))
 	}
-	memory, err := predictMemory(d, w, least, o)
+	memory, err := inferenceMemory("predicting", d, w, least, o.Beside, o.Memory)
 	if err != nil {
 		return err
 	}
-	if err := i.Open(device, work, evaluate.Options{Memory: memory, Dir: o.Dir, Threads: o.Threads}); err != nil {
+	if err := i.Open(on.device, on.work, evaluate.Options{Memory: memory, Dir: o.Dir, Threads: o.Threads}); err != nil {
 		return err
 	}
 	if err := begin(about); err != nil {
 		return err
 	}
-	fault := func() error {
-		if foreign != nil && foreign.Err() != nil {
-			return &slot.Broken{Device: foreign.Name(), Err: foreign.Err()}
-		}
-		return nil
-	}
-	return i.Predict(ctx, n, columns, fault, rows)
+	return i.Predict(ctx, n, columns, on.fault, rows)
 }
 
-// predictMemory returns how much of a bound of memory inference may use; 0 is no bound.
-// Inference, or writing what it yields, needs at least least.
-func predictMemory(d *dataset.Graph, w *Weighed, least uint64, o PredictOptions) (uint64, error) {
-	memory := o.Memory
+// reads returns an error unless the model can read the features of a dataset.
+func (w *Weighed) reads(about *dataset.About) error {
+	if about.Features == w.about.Features {
+		return nil
+	}
+	return fmt.Errorf("the model reads %s of features, and the dataset has %d: choose a dataset with the same columns as that on which it was trained",
+		recipe.Count(w.about.Features, "column"), about.Features)
+}
+
+// A lodging is a device that has the weights of a model.
+type lodging struct {
+	device     tensor.Device
+	foreign    tensor.Foreign // the device, if its memory is not the host's; else nil
+	kept, work tensor.Arena
+	weights    tensor.Matrix
+}
+
+// lodge opens a device for a model. The caller closes it.
+func (w *Weighed) lodge(open func(threads int) (tensor.Device, error), threads int) (l *lodging, err error) {
+	l = new(lodging)
+	if l.device, err = slot.Open(open, threads); err != nil {
+		return nil, err
+	}
+	if l.foreign, _ = l.device.(tensor.Foreign); l.foreign != nil {
+		l.device = slot.Lend(l.foreign)
+	}
+	if l.kept, err = l.device.NewArena(4 * len(w.Weights)); err == nil {
+		l.work, err = l.device.NewArena(0)
+	}
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	l.weights = l.kept.Alloc(l.device.Type(), 1, len(w.Weights))
+	l.device.Write32(l.weights, w.Weights)
+	return l, nil
+}
+
+func (l *lodging) close() {
+	for _, a := range []tensor.Arena{l.work, l.kept} {
+		if a != nil {
+			a.Close()
+		}
+	}
+	l.device.Close()
+}
+
+// fault returns the error of a device that has failed.
+func (l *lodging) fault() error {
+	if l.foreign != nil && l.foreign.Err() != nil {
+		return &slot.Broken{Device: l.foreign.Name(), Err: l.foreign.Err()}
+	}
+	return nil
+}
+
+// inferenceMemory returns how much of a bound of memory inference may use; 0 is no bound.
+// Inference, or writing what it yields, needs at least least, and others something beside it.
+func inferenceMemory(what string, d *dataset.Graph, w *Weighed, least, beside, memory uint64) (uint64, error) {
 	if memory == 0 {
 		return budget.LeastInference, nil
 	}
 	const rows = 4 << 20 // their order, and those that are yielded
-	others := budget.Program + o.Beside + rows + 4*2*uint64(len(w.Weights)) + 4*uint64(len(d.Training)) + d.Features.Bytes()
+	others := beside + budget.Program + rows + 4*2*uint64(len(w.Weights)) + 4*uint64(len(d.Training)) + d.Features.Bytes()
 	if w.model.Form().Weighting == sample.Symmetric {
 		others += 4 * uint64(d.Topology.Vertices()) // degrees
 	}
 	if least += others; least > memory {
-		return 0, fmt.Errorf("predicting needs %s of memory, and %s is what it may use: allow more with {agent.memory}", budget.Format(least), budget.Format(memory))
+		return 0, tooLarge(what, least, memory)
 	}
 	return memory - others, nil
+}
+
+func tooLarge(what string, needs, memory uint64) error {
+	return fmt.Errorf("%s needs %s of memory, and %s is what it may use: allow more with {agent.memory}", what, budget.Format(needs), budget.Format(memory))
 }

@@ -68,6 +68,8 @@ type Backend interface {
 	// Predict and ExportJob write a file.
 	Predict(ctx context.Context, id string, r PredictRequest, to io.Writer) error
 	ExportJob(ctx context.Context, id string, r ExportRequest, to io.Writer) error
+	// Evaluate returns when the model was compared.
+	Evaluate(ctx context.Context, id string, r EvaluateRequest) (Evaluation, error)
 	// Forecast calls tell from one goroutine with each row, and not after it returned.
 	Forecast(ctx context.Context, r ForecastRequest, tell func(ForecastRow)) (JobForecast, error)
 

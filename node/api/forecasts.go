@@ -98,6 +98,8 @@ func (r ForecastRequest) Check() error {
 		return Invalid("a forecast is of a dataset or of a preset: leave --dataset or --preset out")
 	case r.Preset != "" && !slices.Contains(ForecastPresets(), r.Preset):
 		return Invalid("there is no preset %q: choose one of %s", r.Preset, strings.Join(ForecastPresets(), ", "))
+	case r.Job.From != "":
+		return Invalid("a forecast is of a model from its beginning: leave --from out")
 	case len(r.Job.Sweep) > 0:
 		return Invalid("a forecast is of one model: leave --sweep out")
 	case len(r.Nodes) == 0:

@@ -35,8 +35,11 @@ type TrainRequest struct {
 	// link; none: 0.85, 0.05, 0.1.
 	EdgeSplit []float64 `json:"edge_split,omitempty"`
 	Loss      string    `json:"loss,omitempty"` // as the setting train.loss
-	Seed      *uint64   `json:"seed,omitempty"`
-	Strategy  string    `json:"strategy,omitempty"` // "" is auto
+	// From is a job with whose model training begins. What is left out of the model, the task and
+	// how features are normalised is as in that job.
+	From     string  `json:"from,omitempty"`
+	Seed     *uint64 `json:"seed,omitempty"`
+	Strategy string  `json:"strategy,omitempty"` // "" is auto
 	// Deterministic asks for bitwise equal results on any number of nodes.
 	Deterministic bool `json:"deterministic,omitempty"`
 	// Set holds settings that have no field of their own, in the order in which they are
@@ -87,6 +90,8 @@ type Job struct {
 	// Task is what the job learns of vertices, class, multilabel or regression, or link, which
 	// pairs of them have an edge.
 	Task string `json:"task"`
+	// From is the job with whose model the training began; absent: with none.
+	From string `json:"from,omitempty"`
 	// Recipe holds all parameters that affect training.
 	Recipe json.RawMessage `json:"recipe"`
 	// Problems are sentences, without a full stop, as in Status: what the job waits for,
@@ -244,12 +249,46 @@ type ResumeRequest struct {
 
 // PredictRequest asks for a trained model's predictions for every vertex, or for pairs.
 type PredictRequest struct {
-	Format string `json:"format"` // .npy or .parquet; of pairs also .csv, .tsv or .json
+	Dataset string `json:"dataset,omitempty"` // with the same columns of features; "": that of the job
+	Format  string `json:"format"`            // .npy or .parquet; of pairs also .csv, .tsv or .json
 	// Embeddings asks for the vertices' last hidden representations instead of the class
 	// scores.
 	Embeddings bool `json:"embeddings,omitempty"`
 	Index      *int `json:"model_index,omitempty"` // of a sweep's model; none: the best
 	PairOptions
+}
+
+// EvaluateRequest asks how well a model does on the split of a dataset.
+type EvaluateRequest struct {
+	Dataset string `json:"dataset,omitempty"` // with the same columns of features; "": that of the job
+	// Split is one of the dataset's; none: that of the job, or the first of another dataset.
+	Split *int `json:"split,omitempty"`
+	Index *int `json:"model_index,omitempty"` // of a sweep's model; none: the best
+}
+
+// Evaluation is how well a job's model does on a dataset. Accuracies are between 0 and 1, and null
+// if there are no vertices or the task has none.
+type Evaluation struct {
+	ID      string `json:"id"` // of the job
+	Dataset string `json:"dataset"`
+	Task    string `json:"task"`
+	Split   int    `json:"split"`
+	Epoch   int    `json:"epoch"` // of the model's weights
+	// Counts are how many vertices, or pairs, were compared.
+	Counts        SplitSizes `json:"counts"`
+	TrainAccuracy *float64   `json:"train_acc"`
+	ValAccuracy   *float64   `json:"val_acc"`
+	TestAccuracy  *float64   `json:"test_acc"`
+	Metrics       JobMetrics `json:"metrics"`
+	Metric        string     `json:"metric"` // by which epochs of the job were compared
+	Seconds       float64    `json:"seconds"`
+}
+
+// EvaluationEvent is one line of the answer to a request to evaluate. Exactly one field is set, or
+// none in a keep-alive line. It is the last that has one.
+type EvaluationEvent struct {
+	End   *Evaluation `json:"end,omitempty"`
+	Error *ErrorBody  `json:"error,omitempty"`
 }
 
 // ExportRequest selects the model to export.
@@ -389,6 +428,14 @@ func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 func notFinite(flag string, x float64) error {
 	return Invalid("%s is %g, which is no number to compute with: give a finite one", flag, x)
+}
+
+// Check returns an error if no node would accept the request.
+func (r EvaluateRequest) Check() error {
+	if r.Split != nil && *r.Split < 0 {
+		return Invalid("--split is %d: give the number of a split of the dataset, from 0", *r.Split)
+	}
+	return nil
 }
 
 // Check returns an error if no node would accept the request.

@@ -60,10 +60,19 @@ func (c *Client) RemoveJob(ctx context.Context, id string) error {
 	return c.call(ctx, changeTimeout, http.MethodDelete, jobPath(id, ""), nil, nil)
 }
 
-// Predict writes the predictions of a job's model for every vertex. If it fails, some may
+// Predict writes the predictions of a job's model for every vertex of a dataset. If it fails, some may
 // have been written.
 func (c *Client) Predict(ctx context.Context, id string, r PredictRequest, to io.Writer) error {
 	return c.fetch(ctx, jobPath(id, "predict"), r, to, nil)
+}
+
+// Evaluate compares a job's model with a dataset.
+func (c *Client) Evaluate(ctx context.Context, id string, r EvaluateRequest) (Evaluation, error) {
+	last, err := operate(ctx, c, http.MethodPost, jobPath(id, "evaluate"), r, "ask again", func(EvaluationEvent) {})
+	if err != nil {
+		return Evaluation{}, err
+	}
+	return *last.End, nil
 }
 
 // ExportJob writes a job's model.

@@ -37,9 +37,10 @@ func (s server) jobRoutes() []route {
 			id := r.PathValue("id")
 			return Done{ID: id, OK: true}, s.ResumeJob(r.Context(), id, q)
 		}).orNothing()},
-		{"POST /v1/jobs/{id}/predict", operators, "A file with a model's predictions for every vertex, or for pairs of them.", nil, delivers(func(_ http.ResponseWriter, r *http.Request, q PredictRequest, to io.Writer) error {
+		{"POST /v1/jobs/{id}/predict", operators, "A file with a model's predictions for every vertex of its dataset or of another, or for pairs.", nil, delivers(func(_ http.ResponseWriter, r *http.Request, q PredictRequest, to io.Writer) error {
 			return s.Predict(r.Context(), r.PathValue("id"), q, to)
 		})},
+		{"POST /v1/jobs/{id}/evaluate", operators, "How well a model does on its dataset, or on another.", nil, runs(s.evaluate).orNothing()},
 		{"POST /v1/jobs/{id}/export", operators, "A file with a model's weights.", nil, delivers(func(_ http.ResponseWriter, r *http.Request, q ExportRequest, to io.Writer) error {
 			return s.ExportJob(r.Context(), r.PathValue("id"), q, to)
 		}).orNothing()},
@@ -57,6 +58,11 @@ func (s server) watchJob(ctx context.Context, r *http.Request, _ none, tell func
 	})
 	j = j.notNull()
 	return JobEvent{End: &j}, err
+}
+
+func (s server) evaluate(ctx context.Context, r *http.Request, q EvaluateRequest, _ func(EvaluationEvent)) (EvaluationEvent, error) {
+	e, err := s.Evaluate(ctx, r.PathValue("id"), q)
+	return EvaluationEvent{End: &e}, err
 }
 
 func (s server) forecast(ctx context.Context, _ *http.Request, q ForecastRequest, tell func(ForecastEvent)) (ForecastEvent, error) {

@@ -53,6 +53,12 @@ func (f *fake) Predict(_ context.Context, id string, r PredictRequest, to io.Wri
 	return errors.Join(f.note(fmt.Sprintf("predict %s %s %v %d", id, r.Format, r.Embeddings, *cmp.Or(r.Index, new(-1)))), err)
 }
 
+func (f *fake) Evaluate(_ context.Context, id string, r EvaluateRequest) (Evaluation, error) {
+	half := 0.5
+	return Evaluation{ID: id, Dataset: r.Dataset, TestAccuracy: &half, Metrics: JobMetrics{Test: map[string]float64{"accuracy": half}}},
+		f.note(fmt.Sprintf("evaluate %s on %q %d", id, r.Dataset, *cmp.Or(r.Index, new(-1))))
+}
+
 func (f *fake) Forecast(_ context.Context, r ForecastRequest, tell func(ForecastRow)) (JobForecast, error) {
 	err := f.note(r)
 	rows := []ForecastRow{{Strategy: "leap", Nodes: r.Nodes[0], Fits: true}, {Strategy: "p3", Nodes: r.Nodes[0]}}
@@ -136,10 +142,13 @@ func TestJobsArriveAsTheyWere(t *testing.T) {
 			if err := errors.Join(c.Predict(ctx, "j7", ask, &predicted), c.ExportJob(ctx, "j7", ExportRequest{Index: &two}, &exported)); err != nil {
 				t.Error(err)
 			}
+			if e, err := c.Evaluate(ctx, "j7", EvaluateRequest{Dataset: "b", Index: &two}); err != nil || e.ID != "j7" || e.Dataset != "b" || e.TestAccuracy == nil || e.Metrics.Test["accuracy"] != 0.5 {
+				t.Errorf("%+v, %v", e, err)
+			}
 			if !bytes.Equal(predicted.Bytes(), f.file) || !bytes.Equal(exported.Bytes(), f.file) {
 				t.Errorf("%d and %d bytes of %d", predicted.Len(), exported.Len(), len(f.file))
 			}
-			for _, want := range []any{in, "show a/b ?", "watch a/b ?", "stop j7", "resume j7", "resume j8 at 0.01", "remove a/b ?", "predict j7 .npy true 2", "export j7 model 2"} {
+			for _, want := range []any{in, "show a/b ?", "watch a/b ?", "stop j7", "resume j7", "resume j8 at 0.01", "remove a/b ?", "predict j7 .npy true 2", `evaluate j7 on "b" 2`, "export j7 model 2"} {
 				if !f.was(want) {
 					t.Errorf("the backend was never asked for %+v: %+v", want, f.asked)
 				}
@@ -355,7 +364,7 @@ func TestJobsThatNoNodeIsAsked(t *testing.T) {
 		}
 	}
 	h := checked(t, &fake{})
-	for path, body := range map[string]string{"/v1/jobs": `{"dataset":"a","epocs":3}`, "/v1/jobs/j7/resume": `{"lr":0}`, "/v1/jobs/j7/predict": `{"format":".csv"}`} {
+	for path, body := range map[string]string{"/v1/jobs": `{"dataset":"a","epocs":3}`, "/v1/jobs/j7/resume": `{"lr":0}`, "/v1/jobs/j7/predict": `{"format":".csv"}`, "/v1/jobs/j7/evaluate": `{"split":-1}`} {
 		if w := post(h, path, body); w.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}

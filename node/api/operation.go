@@ -23,10 +23,12 @@ type event[E any] interface {
 	failed(ErrorBody) E
 }
 
-func (e DatasetEvent) lasting() bool                 { return e.Progress != nil }
-func (DatasetEvent) failed(b ErrorBody) DatasetEvent { return DatasetEvent{Error: &b} }
-func (e JobEvent) lasting() bool                     { return e.Progress != nil }
-func (JobEvent) failed(b ErrorBody) JobEvent         { return JobEvent{Error: &b} }
+func (e DatasetEvent) lasting() bool                       { return e.Progress != nil }
+func (DatasetEvent) failed(b ErrorBody) DatasetEvent       { return DatasetEvent{Error: &b} }
+func (e JobEvent) lasting() bool                           { return e.Progress != nil }
+func (JobEvent) failed(b ErrorBody) JobEvent               { return JobEvent{Error: &b} }
+func (EvaluationEvent) lasting() bool                      { return false }
+func (EvaluationEvent) failed(b ErrorBody) EvaluationEvent { return EvaluationEvent{Error: &b} }
 
 // answerOperation answers a request with a stream of the events of run, and of how it
 // ends. If run fails before its first event, the error is the answer, as for any other

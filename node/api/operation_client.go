@@ -34,6 +34,10 @@ func (e JobEvent) tells() bool {
 	return e.State != nil || e.Progress != nil || e.Epoch != nil || e.Note != ""
 }
 
+func (e EvaluationEvent) ends() (bool, *ErrorBody) { return e.End != nil, e.Error }
+
+func (EvaluationEvent) tells() bool { return false }
+
 // operate starts a long operation, calls tell with its events, and returns the last line
 // if the operation succeeded. hint is the advice for when the daemon goes away.
 func operate[E line](ctx context.Context, c *Client, method, path string, in any, hint string, tell func(E)) (E, error) {

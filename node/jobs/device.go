@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/slot"
@@ -73,4 +74,17 @@ func (p *past) brokenDevice() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.broken
+}
+
+// Evaluate runs trained.Evaluate on a device. If the device fails, it starts over on the CPU.
+func Evaluate(ctx context.Context, model string, shards []*graph.Shard, o trained.EvaluateOptions) (e *trained.Evaluation, err error) {
+	defer mapped.End(mapped.Guard())
+	defer budget.Caught(&err)
+	defer mapped.CaughtAny(&err)
+	e, err = trained.Evaluate(ctx, model, shards, o)
+	if _, broken := errors.AsType[*slot.Broken](err); broken && ctx.Err() == nil {
+		o.Device = nil
+		e, err = trained.Evaluate(ctx, model, shards, o)
+	}
+	return e, err
 }

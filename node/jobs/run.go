@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -28,6 +29,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/schedule"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
+	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/damage"
 	"github.com/hopmesh/hopmesh/node/wording"
 )
@@ -264,7 +266,7 @@ func (r *run) guarded(ctx context.Context) (result train.Result, err error) {
 	result, err = r.compute(ctx, recipe, train.Options{
 		Memory: r.cfg.Memory, Dataset: r.dataset.Content(), ClassNames: r.dataset.About.ClassNames, Dir: r.folder, Resume: true, Known: r.job.Last(), Log: r.cfg.Log,
 		Peers: r.way.peers, Work: peer.Work{Nodes: r.way.names, Self: r.self, Owners: r.job.Owners, Holders: r.job.Holders, Weights: r.job.Weights}, Strategies: r.cfg.Strategies, Replicas: r.replicas,
-		Verify: r.verifies(), Desk: r.past.desk, Schedule: agreed,
+		Verify: r.verifies(), Desk: r.past.desk, Schedule: agreed, Weights: r.weights,
 		Announce: func(f train.Forecast) {
 			r.cfg.Log.Info("will train", "job", r.job.ID, "shard_bytes", f.Shards, "arena_bytes", f.Arenas, "weights", f.Weights, "resumed", f.Resumed, "step", f.Step)
 			announced = true
@@ -375,4 +377,29 @@ func (r *run) verifies() train.Verify {
 		return nil
 	}
 	return r.held.verify
+}
+
+// weightsPatience bounds how long a run asks for the weights that it starts from, while the nodes
+// that have them do not answer.
+const weightsPatience = 30 * time.Second
+
+// weights is the run's train.Options.Weights.
+func (r *run) weights(ctx context.Context, from recipe.From) ([]float32, error) {
+	if r.cfg.Weights == nil {
+		return nil, errors.New("this node has no access to models")
+	}
+	for until := time.Now().Add(weightsPatience); ; {
+		weights, err := r.cfg.Weights(ctx, from)
+		said, is := errors.AsType[*api.Error](err)
+		gone := is && said.Status == http.StatusNotFound
+		if err == nil || gone || ctx.Err() != nil || time.Now().After(until) {
+			return weights, err
+		}
+		r.cfg.Log.Info("waits for the model that a job starts from", "job", r.job.ID, "from", from.Job, "err", err)
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }

@@ -48,7 +48,8 @@ type Train func(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o t
 // with a cause, and returns when no question is being answered any more.
 type Peers func(j plan.Job, names []string, self int) (peers peer.Peers, hangUp func(cause error))
 
-// Config configures a Runner. All fields are required but Memory, Files, Damage and Device.
+// Config configures a Runner. All fields are required but Memory, Files, Damage, Device and
+// Weights.
 type Config struct {
 	Dir    string // has one folder for each job
 	Self   string // this node's id
@@ -65,6 +66,8 @@ type Config struct {
 	// Peers and Strategies are used by jobs that several nodes share.
 	Peers      Peers
 	Strategies train.Strategies
+	// Weights returns the weights of another job's model, from which a job starts. nil: none does.
+	Weights func(ctx context.Context, from recipe.From) ([]float32, error)
 	// Damage tells users of damaged checkpoints; nil: nobody is told.
 	Damage shards.Damage
 }

@@ -11,7 +11,7 @@ import tempfile
 import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from hopmesh import parquet
 from hopmesh.client import Client
 from hopmesh.error import Error
 from hopmesh.model import Model, load_model
+
+if TYPE_CHECKING:
+    from hopmesh.dataset import Dataset
 
 # How the columns of scores are called where they are not those of classes.
 _NO_CLASSES = ("label_", "value_", "embedding_")
@@ -198,9 +201,17 @@ class Job:
             self.export(path, model_index)
             return load_model(path)
 
-    def predictions(self, embeddings: bool = False, model_index: int | None = None) -> Predictions:
-        """Returns what the model says of every vertex, under the ids of the source."""
-        request: dict[str, Any] = {"format": ".parquet", **_indexed(model_index)}
+    def predictions(
+        self,
+        embeddings: bool = False,
+        model_index: int | None = None,
+        dataset: str | Dataset | None = None,
+    ) -> Predictions:
+        """Returns what the model says of every vertex, under the ids of the source.
+
+        ``dataset`` is another one with the same columns of features.
+        """
+        request: dict[str, Any] = {"format": ".parquet", **_indexed(model_index), **_on(dataset)}
         if embeddings:
             request["embeddings"] = True
         whole = io.BytesIO()
@@ -219,6 +230,24 @@ class Job:
             None if probabilities is None else probabilities[order],
             list(columns) if wide else None,
         )
+
+    def evaluate(
+        self,
+        dataset: str | Dataset | None = None,
+        split: int | None = None,
+        model_index: int | None = None,
+    ) -> dict[str, Any]:
+        """Returns how well the model does, as ``hopmesh evaluate --json`` prints it.
+
+        ``dataset`` is another one with the same columns of features and the same targets.
+        """
+        request = {**_on(dataset), **_indexed(model_index)}
+        if split is not None:
+            request["split"] = split
+        evaluation: dict[str, Any] = {}
+        for event in self._client.stream("POST", self._path("evaluate"), request):
+            evaluation = event.get("end") or evaluation
+        return evaluation
 
     def score(self, pairs: Any, model_index: int | None = None) -> Pairs:
         """Returns the scores of pairs of vertices, in their order, by a model of links.
@@ -367,6 +396,12 @@ def _score(epoch: dict[str, Any], part: str) -> tuple[str, float] | None:
 
 def _indexed(model_index: int | None) -> dict[str, Any]:
     return {} if model_index is None else {"model_index": model_index}
+
+
+def _on(dataset: str | Dataset | None) -> dict[str, Any]:
+    if dataset is None:
+        return {}
+    return {"dataset": dataset if isinstance(dataset, str) else dataset.name}
 
 
 def _pandas() -> Any:

@@ -165,8 +165,9 @@ class Mesh:
         ``batch=1024``, ``task="link"``, ``edge_split=[0.85, 0.05, 0.1]``,
         ``class_weights=[1, 2.5]`` or ``deterministic=True``. A setting that ``hopmesh train
         options`` lists (or :func:`hopmesh.options`) is written with an underscore for its dot,
-        such as ``leap_mode="stay"`` for ``leap.mode``. ``sweep`` is a dict of lists. The daemon
-        checks all of them, and refuses what it does not know::
+        such as ``leap_mode="stay"`` for ``leap.mode``. ``sweep`` is a dict of lists, and ``from_``
+        a job with whose model training begins. The daemon checks all of them, and refuses what it
+        does not know::
 
             job = mesh.train("cora", model="gcn", hidden=16, epochs=100)
             for epoch in job:

@@ -13,7 +13,7 @@ from hopmesh.error import Error
 FIELDS = (
     "model", "layers", "hidden", "heads", "dropout", "norm", "residual", "optimizer", "lr",
     "weight_decay", "epochs", "batch", "fanout", "normalize_features", "patience", "eval_every",
-    "split", "seed", "strategy", "deterministic", "task", "edge_split", "loss",
+    "split", "seed", "strategy", "deterministic", "task", "edge_split", "loss", "from",
 )  # fmt: skip
 # Flags of the program that are settings of another name in a request.
 FLAGS = {
@@ -37,6 +37,8 @@ def train_request(dataset: str, given: Mapping[str, Any]) -> dict[str, Any]:
                 {"key": _key(key), "values": [_text(v, key == "residual") for v in values]}
                 for key, values in value.items()
             ]
+        elif name in ("from", "from_"):  # a job, or its id
+            request["from"] = getattr(value, "id", value)
         elif name == "settings":
             settings += [{"key": key, "value": _text(v)} for key, v in value.items()]
         elif name not in FIELDS:

@@ -181,6 +181,27 @@ def test_tasks(mesh: hopmesh.LocalMesh, ring: Arrays, tmp_path: Path) -> None:
         made.remove(force=True)
 
 
+def test_other_graphs(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
+    july, august = mesh.import_("july", **ring), mesh.import_("august", **ring)
+    try:
+        first = mesh.train(july, model="sage", hidden=5, epochs=4, seed=1).wait(progress=False)
+        own, other = first.evaluate(), first.evaluate(august, split=0)
+        assert own["dataset"] == "july" and other["dataset"] == "august"
+        assert own["test_acc"] == other["test_acc"] == first.best["test_acc"]  # type: ignore[index]
+        assert (first.predictions().scores == first.predictions(dataset=august).scores).all()
+        tuned = mesh.train(august, from_=first, epochs=2).wait(progress=False)
+        about = tuned.show()
+        assert about["from"] == first.id and about["recipe"]["model"]["hidden"] == 5
+        assert about["history"][0]["loss"] < first.history[0]["loss"]
+        with pytest.raises(hopmesh.Error, match="hidden"):
+            mesh.train(august, from_=first.id, hidden=6)
+        for job in (first, tuned):
+            job.remove()
+    finally:
+        july.remove(force=True)
+        august.remove(force=True)
+
+
 def test_arguments_are_those_of_the_program() -> None:
     others = {"dataset", "sweep", "set", "spec", "watch"}
     assert {*request.FIELDS, *request.FLAGS} == flags("train", "start") - others

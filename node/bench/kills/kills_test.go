@@ -55,7 +55,7 @@ func TestAbsencesMakeNoOtherJob(t *testing.T) {
 				d.Shards = append(d.Shards, plan.Shard{ShardAbout: plan.ShardAbout{Bytes: 1}, Holders: []int{i % owners}})
 			}
 			var err error
-			if _, text[owners], err = recipe.Of(ask(strategy), strategy, s, d); err != nil {
+			if _, text[owners], err = recipe.Of(ask(strategy), strategy, nil, s, d); err != nil {
 				t.Fatalf("%s on %d nodes: %v", strategy, owners, err)
 			}
 			if text[owners] != text[1] {

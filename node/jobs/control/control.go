@@ -14,6 +14,7 @@ import (
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/jobs"
+	"github.com/hopmesh/hopmesh/node/jobs/recipe"
 	"github.com/hopmesh/hopmesh/node/lead"
 	"github.com/hopmesh/hopmesh/node/peers"
 )
@@ -48,6 +49,8 @@ type Config struct {
 	Orders *Orders
 	Apart  *lead.Apart
 	Runner Runner
+	// Source reads the model of a job that has ended, from which another one is to start.
+	Source func(ctx context.Context, id string) (*recipe.Source, error)
 	// Waits lists the nodes that this one waits for in the job with the given key.
 	Waits func(key string) []peers.Wait
 	// Answers reports whether gossip sees a node alive.

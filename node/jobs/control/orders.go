@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/jobs"
+	requests "github.com/hopmesh/hopmesh/node/jobs/recipe"
 	"github.com/hopmesh/hopmesh/node/lead"
 )
 
@@ -166,6 +167,9 @@ func (o *Orders) onResume(ctx context.Context, _ string, c plan.ResumeJob) (lead
 	case j.State == plan.Queued:
 		return 0, mesh.Refuse(lead.Conflict, "job %s is in the queue already", id)
 	}
+	if by := awaitedBy(o.plan.State(), j); by != "" {
+		return 0, mesh.Refuse(lead.Conflict, "job %s begins with the model of job %s as it is: resume this one when that has done an epoch, or stop it first, with `hopmesh train stop %s`", by, id, by)
+	}
 	s, err := o.plan.Apply(ctx, c)
 	switch {
 	case errors.Is(err, plan.ErrNoJob):
@@ -199,8 +203,22 @@ func withoutDataset(j plan.Job, err error) string {
 	return fmt.Sprintf("the dataset %s, on which job %s was trained, is no longer in the mesh: import it again, with the same options and under the same name", name, j.ID)
 }
 
+// awaitedBy returns the first job that begins with the model of another and does not have it yet;
+// "": there is none.
+func awaitedBy(s *plan.State, j plan.Job) string {
+	for _, other := range s.JobsInOrder() {
+		if j.Key != "" && requests.Awaits(other, j.Key) {
+			return other.ID
+		}
+	}
+	return ""
+}
+
 func (o *Orders) onRemove(ctx context.Context, _, id string) (lead.Index, error) {
 	j := o.plan.State().Jobs[id]
+	if by := awaitedBy(o.plan.State(), j); by != "" {
+		return 0, mesh.Refuse(lead.Conflict, "job %s begins with the model of job %s: remove this one when that has done an epoch, or stop it first, with `hopmesh train stop %s`", by, id, by)
+	}
 	s, err := o.plan.Apply(ctx, plan.RemoveJob{ID: id})
 	switch {
 	case errors.Is(err, plan.ErrNoJob):

@@ -97,7 +97,11 @@ func (c *Jobs) shown(s *plan.State, j plan.Job, l live) api.Job {
 		History: make([]api.JobEpoch, 0, len(j.History)), Models: modelsOf(j, requests.Read(j), l.Diverged), Problems: []string{},
 		Devices: []string{}, Notes: []string{},
 	}
-	a.Task = cmp.Or(requests.Read(j).Task, task.Kinds[0].Name)
+	recipe := requests.Read(j)
+	a.Task = cmp.Or(recipe.Task, task.Kinds[0].Name)
+	if recipe.From != nil {
+		a.From = recipe.From.Job
+	}
 	for _, e := range j.Schedule {
 		a.Schedule = append(a.Schedule, entryOf(e))
 	}

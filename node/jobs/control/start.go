@@ -28,11 +28,19 @@ func (c *Jobs) Start(ctx context.Context, r api.TrainRequest) (string, error) {
 	if d.Stage != plan.Ready {
 		return "", api.Conflict("dataset %s is still being imported by node %s: start the job when it is ready", d.Name, s.NameOf(d.Importer))
 	}
-	by, why, err := recipe.StrategyOf(r.Strategy, r.Task, s, d)
+	var from *recipe.Source
+	if r.From != "" {
+		var err error
+		if from, err = c.cfg.Source(ctx, r.From); err != nil {
+			return "", err
+		}
+		s = c.cfg.Plan.State() // it took a while
+	}
+	by, why, err := recipe.StrategyOf(r.Strategy, from.Task(r.Task), s, d)
 	if err != nil {
 		return "", err
 	}
-	whole, text, err := recipe.Of(r, by, s, d)
+	whole, text, err := recipe.Of(r, by, from, s, d)
 	if err != nil {
 		return "", err
 	}

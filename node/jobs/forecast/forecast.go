@@ -178,7 +178,7 @@ func (f *Forecaster) subject(ctx context.Context, r *api.ForecastRequest, folder
 	if d.Stage == plan.Importing {
 		return nil, nil, api.Conflict("dataset %s is still being imported by node %s: ask when it is ready", d.Name, state.NameOf(d.Importer))
 	}
-	whole, _, err := recipe.Of(r.Job, by, state, d)
+	whole, _, err := recipe.Of(r.Job, by, nil, state, d)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -213,7 +213,7 @@ func ofShape(r *api.ForecastRequest, by string) (*subject, error) {
 		d.Shards = append(d.Shards, plan.Shard{Holders: []int{i % 2}})
 	}
 	r.Job.Dataset = shape.Name
-	whole, _, err := recipe.Of(r.Job, by, &plan.State{}, d)
+	whole, _, err := recipe.Of(r.Job, by, nil, &plan.State{}, d)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/hopmesh/hopmesh/consensus"
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/budget"
-	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
@@ -301,7 +300,8 @@ func (m *Models) noModel(j plan.Job, silent []string) error {
 	return api.Conflict("job %s has no checkpoint yet: one is written every few seconds, and when the job ends", j.ID)
 }
 
-// Predict writes the predictions of a job's model for every vertex of its dataset, or for pairs.
+// Predict writes the predictions of a job's model for every vertex of its dataset or of another, or
+// for pairs.
 func (m *Models) Predict(ctx context.Context, id string, r api.PredictRequest, to io.Writer) error {
 	return m.with(ctx, id, "prediction", r.Index, func(ctx context.Context, j plan.Job, file modelFile, l *loan) error {
 		return m.predict(ctx, j, file, l, r, to)
@@ -363,70 +363,20 @@ func (m *Models) predict(ctx context.Context, j plan.Job, file modelFile, l *loa
 	if err := learnt(j, r); err != nil {
 		return err
 	}
-	d, err := m.cfg.Dataset(j)
+	d, err := m.datasetOf(j, r.Dataset)
 	if err != nil {
 		return err
 	}
-	lacking := map[int]bool{}
-	var list []int
-	bytes := uint64(0)
-	for i := range d.Shards {
-		holds := d.Holds(m.cfg.Mesh.ID(), i)
-		if holds {
-			err := m.cfg.Shards.Confirm(ctx, d.ID, i, nil)
-			if _, lost := errors.AsType[*shards.Unusable](err); lost {
-				holds = false // another node's is taken
-			} else if err != nil {
-				return err
-			}
+	return m.reading(ctx, d, j, file, l, func(on reading) error {
+		p := jobs.Prediction{
+			Model: file.checkpoint, Index: file.index, Shards: on.shards, Folder: on.folder, Memory: m.cfg.Memory, Device: m.cfg.Device, Format: r.Format, Embeddings: r.Embeddings,
+			Intact: on.intact,
 		}
-		if !holds {
-			lacking[i] = true
-			list = append(list, i)
-			bytes += d.Shards[i].Bytes
+		if r.Paired() {
+			return jobs.PredictPairs(ctx, p, jobs.Pairing{Pairs: r.Pairs, Top: r.Top, Vertices: r.Vertices, Neighbours: r.Neighbours}, to)
 		}
-	}
-	folder := m.cfg.Runner.Folder(j)
-	if len(list) > 0 || filepath.Dir(file.checkpoint) != folder {
-		if folder, err = l.folder(); err == nil {
-			err = m.fits(folder, d.Name, len(list), bytes)
-		}
-		if err == nil {
-			err = m.cfg.Shards.Borrow(ctx, d.ID, list, folder)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	files, err := jobs.OpenShards(d, func(dataset string, shard int) string {
-		if lacking[shard] {
-			return filepath.Join(folder, graph.ShardFile(shard))
-		}
-		return m.cfg.ShardFile(dataset, shard)
+		return jobs.Predict(ctx, p, to)
 	})
-	if err != nil {
-		return err
-	}
-	defer jobs.CloseShards(files)
-	intact := func(ctx context.Context) error {
-		for i, s := range files {
-			if lacking[i] {
-				continue
-			}
-			if err := m.cfg.Shards.Confirm(ctx, d.ID, i, s.Info()); err != nil {
-				return fmt.Errorf("shard %d of dataset %s changed while it was read, so the predictions are of no use: ask once more: %w", i, d.Name, err)
-			}
-		}
-		return nil
-	}
-	p := jobs.Prediction{
-		Model: file.checkpoint, Index: file.index, Shards: files, Folder: folder, Memory: m.cfg.Memory, Device: m.cfg.Device, Format: r.Format, Embeddings: r.Embeddings,
-		Intact: intact,
-	}
-	if r.Paired() {
-		return jobs.PredictPairs(ctx, p, jobs.Pairing{Pairs: r.Pairs, Top: r.Top, Vertices: r.Vertices, Neighbours: r.Neighbours}, to)
-	}
-	return jobs.Predict(ctx, p, to)
 }
 
 // learnt returns an error unless a job has learnt what the request says, or can score pairs if

@@ -35,10 +35,11 @@ func linkBatch(r *recipe.Recipe, about dataset.About) int {
 }
 
 // Of returns the complete, checked recipe of a request for a dataset and a strategy, with the
-// text that the plan keeps of it. Its errors are the API's.
-func Of(r api.TrainRequest, by string, s *plan.State, d plan.Dataset) (recipe.Recipe, string, error) {
+// text that the plan keeps of it. from is the model that it starts from; nil: none. Its errors are
+// the API's.
+func Of(r api.TrainRequest, by string, from *Source, s *plan.State, d plan.Dataset) (recipe.Recipe, string, error) {
 	at := placeOf(s, d)
-	recipe, err := swept(r, func(r api.TrainRequest) (recipe.Recipe, error) { return ofOne(r, by, d, at) })
+	recipe, err := swept(r, func(r api.TrainRequest) (recipe.Recipe, error) { return startingAt(r, by, from, d, at) })
 	if err == nil && len(recipe.Sweep) > 0 {
 		err = recipe.Check(About(d), Strategies) // as models of one job
 	}
@@ -52,15 +53,20 @@ func Of(r api.TrainRequest, by string, s *plan.State, d plan.Dataset) (recipe.Re
 	return recipe, string(text), checkRoom(&recipe, text)
 }
 
-// ofOne returns the complete, checked recipe of one model.
+// ofOne returns the complete, checked recipe of one model, whose weights are drawn.
 func ofOne(r api.TrainRequest, by string, d plan.Dataset, at strategy.Place) (recipe.Recipe, error) {
-	recipe, said, err := completed(r)
+	return startingAt(r, by, nil, d, at)
+}
+
+// startingAt is ofOne of a model that may start from another one.
+func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at strategy.Place) (recipe.Recipe, error) {
+	recipe, said, err := completed(r, from)
 	if err != nil {
 		return recipe, err
 	}
 	kind := task.For(graph.Targets(d.About.Targets))
-	if r.Task != "" {
-		kind = task.Named(r.Task)
+	if asked := from.Task(r.Task); asked != "" {
+		kind = task.Named(asked)
 	}
 	if kind == nil {
 		return recipe, fmt.Errorf("{task} is %q: it is one of %s", cmp.Or(r.Task, d.About.Targets), strings.Join(task.Names(), ", "))
@@ -89,6 +95,9 @@ func ofOne(r api.TrainRequest, by string, d plan.Dataset, at strategy.Place) (re
 	if err == nil {
 		err = declared.CheckShards(&recipe.Sharing, at.Shards)
 	}
+	if err == nil {
+		recipe.From, err = from.from(&recipe, d)
+	}
 	return recipe, err
 }
 
@@ -106,10 +115,12 @@ func placeOf(s *plan.State, d plan.Dataset) strategy.Place {
 	return at
 }
 
-// completed returns a recipe in which the model's defaults fill in what the request leaves out.
+// completed returns a recipe in which the model's defaults, or what it starts from, fill in what the
+// request leaves out.
 // said lists the keys of settings that it gives.
-func completed(r api.TrainRequest) (full recipe.Recipe, said []string, err error) {
+func completed(r api.TrainRequest, from *Source) (full recipe.Recipe, said []string, err error) {
 	recipe := recipe.DefaultRecipe(cmp.Or(r.Model, defaultModel))
+	from.begin(&recipe, &r)
 	m := &recipe.Model
 	given(&m.Layers, r.Layers)
 	given(&m.Hidden, r.Hidden)
@@ -143,7 +154,9 @@ func completed(r api.TrainRequest) (full recipe.Recipe, said []string, err error
 		}
 		said = append(said, s.Key)
 	}
-	m.Resolve(said...)
+	if from == nil || r.Dropout != nil {
+		m.Resolve(said...)
+	}
 	return recipe, said, nil
 }
 

@@ -37,7 +37,7 @@ func TestDefaultsOfTheMeshAreWrittenDown(t *testing.T) {
 	}
 	for memory, want := range map[uint64]string{0: "3", 4000: "3", 1200: "9"} {
 		s := &plan.State{Members: map[string]plan.Member{"a": {Memory: 9000}, "b": {Memory: memory}, "c": {}, "d": {Memory: 1}}}
-		r, _, err := Of(api.TrainRequest{Dataset: "d", Strategy: "grappa"}, "grappa", s, d)
+		r, _, err := Of(api.TrainRequest{Dataset: "d", Strategy: "grappa"}, "grappa", nil, s, d)
 		if got := r.Sharing.Values["grappa.groups"]; err != nil || got != want {
 			t.Errorf("with %d bytes there are %s groups, not %s: %v", memory, got, want, err)
 		}

@@ -1,0 +1,57 @@
+package recipe_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/recipe"
+)
+
+// A recipe that starts from a model is read as it was written, but not by a program that does not
+// know of it: such a one would draw other weights.
+func TestRecipesThatStartFromAModel(t *testing.T) {
+	r := recipe.DefaultRecipe("gcn")
+	r.Seed = 1<<64 - 1
+	plain, err := json.Marshal(r)
+	if err != nil || strings.Contains(string(plain), `"from"`) || !strings.Contains(string(plain), `"seed":18446744073709551615,`) {
+		t.Errorf("%s, %v", plain, err)
+	}
+	r.From = &recipe.From{Job: "j1", Key: "abcd1234", Weights: strings.Repeat("0f", 32)}
+	of := r
+	r.Sweep = []recipe.Variant{{Params: map[string]string{"lr": "1"}, Recipe: of}}
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again recipe.Recipe
+	if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, r) {
+		t.Errorf("%s was read as %+v, %v", text, again, err)
+	}
+	type before recipe.Recipe // has no methods
+	if err := json.Unmarshal(text, new(before)); err == nil {
+		t.Error("a program that knows of no models to start from reads the recipe")
+	}
+}
+
+func FuzzRecipe(f *testing.F) {
+	f.Add(`{"model":{"model":"gcn"},"seed":7,"epochs":3}`)
+	f.Add(`{"seed":[7],"from":{"job":"j1","key":"abcd1234","weights_sha256":"00"}}`)
+	f.Add(`{"seed":[],"sweep":[{"recipe":{"seed":null}}]}`)
+	f.Add(`{"Seed":" [1]"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var r, again recipe.Recipe
+		if json.Unmarshal([]byte(text), &r) != nil {
+			return
+		}
+		whole, err := json.Marshal(r)
+		if err == nil {
+			err = json.Unmarshal(whole, &again)
+		}
+		other, _ := json.Marshal(again)
+		if err != nil || string(other) != string(whole) {
+			t.Fatalf("%q is %s, and then %s: %v", text, whole, other, err)
+		}
+	})
+}

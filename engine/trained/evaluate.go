@@ -1,0 +1,173 @@
+package trained
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/epoch"
+	"github.com/hopmesh/hopmesh/engine/evaluate"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/task"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// TrainedSplit is the split that a model was trained on.
+const TrainedSplit = -1
+
+// EvaluateOptions select what is evaluated.
+type EvaluateOptions struct {
+	Index int // of a sweep's models; BestModel: the best
+	Split int // of the dataset; TrainedSplit: the one of training
+	// ClassNames are the dataset's; nil: it has none.
+	ClassNames []string
+
+	Threads int    // 0: all
+	Memory  uint64 // bound in bytes; 0: none
+	Dir     string // takes what memory is too small for
+	// Device opens the device, which is closed; nil: so many of this machine's cores.
+	Device func(threads int) (tensor.Device, error)
+}
+
+// An Evaluation is how well a model does on a dataset.
+type Evaluation struct {
+	Task   *task.Kind
+	Metric string // that epochs of training were compared by
+	Epoch  int    // of the weights
+	Split  int
+	Train  Part
+	Val    Part
+	Test   Part
+	// Seconds is how long it took.
+	Seconds float64
+}
+
+// A Part is how well a model does on one part of a split.
+type Part struct {
+	Count   int                // vertices with a target, or pairs
+	Metrics map[string]float64 // by name; nil: there are none to compare
+}
+
+// Evaluate scores the model of a checkpoint on the split of a dataset, which may be another one
+// than it was trained on: all vertices have all their neighbours there.
+func Evaluate(ctx context.Context, model string, shards []*graph.Shard, o EvaluateOptions) (*Evaluation, error) {
+	w, err := ReadWeighed(model, o.Index)
+	if err != nil {
+		return nil, err
+	}
+	r, err := w.Recipe()
+	if err != nil {
+		return nil, err
+	}
+	if o.Split != TrainedSplit {
+		r.Split = o.Split
+	}
+	if w.kind.Pairs {
+		r.Split = 0 // the recipe splits edges
+	}
+	about := dataset.Describe(shards)
+	if err := w.suits(&r, &about, o.ClassNames); err != nil {
+		return nil, err
+	}
+	d, err := dataset.Open(shards, r.Split, w.how)
+	if err != nil {
+		return nil, err
+	}
+	if w.kind.Exclusive {
+		d.About.Classes = w.about.Classes // the dataset may lack the last ones
+	}
+	if w.kind.Pairs {
+		if needs := d.About.LinkBytes(r.Links) + budget.Program; o.Memory > 0 && needs > o.Memory {
+			return nil, tooLarge("evaluating", needs, o.Memory)
+		}
+		if err := d.Link(ctx, r.Links, r.Seed); err != nil {
+			return nil, err
+		}
+	}
+	result, err := w.evaluate(ctx, &r, d, &o)
+	if err != nil {
+		return nil, err
+	}
+	e := &Evaluation{Task: w.kind, Metric: r.Metric, Epoch: w.Epoch, Split: r.Split, Seconds: result.Seconds}
+	ranked := r.TaskSpec(&d.About).Ranked()
+	metrics := result.Metrics
+	if metrics == nil {
+		metrics = &epoch.Metrics{Train: named(&result.Train, false), Val: named(&result.Val, ranked), Test: named(&result.Test, ranked)}
+	}
+	e.Train, e.Val, e.Test = Part{result.Train.Count, metrics.Train}, Part{result.Val.Count, metrics.Val}, Part{result.Test.Count, metrics.Test}
+	return e, nil
+}
+
+// named returns the scores of classes by name. ranked means that outputs were ranked.
+func named(s *evaluate.Scores, ranked bool) map[string]float64 {
+	if s.Count == 0 {
+		return nil
+	}
+	all := map[string]float64{task.Accuracy: s.Accuracy, task.MacroF1: s.MacroF1}
+	if ranked {
+		all[task.ROCAUC] = s.AUC
+	}
+	return all
+}
+
+// suits returns an error unless the model's task can be evaluated on a dataset.
+func (w *Weighed) suits(r *recipe.Recipe, about *dataset.About, names []string) error {
+	if err := w.reads(about); err != nil {
+		return err
+	}
+	if w.kind.Pairs {
+		if about.Edges == 0 || about.Vertices < 2 {
+			return errors.New("the dataset has no edges to find: choose another")
+		}
+		return nil
+	}
+	has := task.For(about.Targets)
+	switch {
+	case about.Classes == 0:
+		return errors.New("the dataset has no labels to compare with: choose another, or import it again from a source that has some")
+	case has != w.kind:
+		return fmt.Errorf("the model has learned the task %s, and the dataset has other targets (%s): choose another dataset", w.kind.Name, about.Targets)
+	case w.kind.Exclusive && about.Classes > w.about.Classes, !w.kind.Exclusive && about.Classes != w.about.Classes:
+		return fmt.Errorf("the model has %s, and the dataset has %d: choose a dataset with the same", recipe.Count(w.about.Classes, "output"), about.Classes)
+	case len(about.Splits) == 0:
+		return errors.New("the dataset has no split, which says which vertices are for training, validation and test: import it again with one")
+	case r.Split < 0 || r.Split >= len(about.Splits):
+		return fmt.Errorf("{split} is %d, and the dataset has the splits 0 to %d", r.Split, len(about.Splits)-1)
+	}
+	if slices.Equal(w.names, numbers(w.about.Classes)) {
+		return nil // it knows no names
+	}
+	for i, name := range names {
+		if i < len(w.names) && name != w.names[i] && name != strconv.Itoa(i) {
+			return fmt.Errorf("output %d of the model is %q, and the dataset's is %q: import the dataset with its labels in the same order", i, w.names[i], name)
+		}
+	}
+	return nil
+}
+
+// evaluate runs the model on a device.
+func (w *Weighed) evaluate(ctx context.Context, r *recipe.Recipe, d *dataset.Graph, o *EvaluateOptions) (*evaluate.Result, error) {
+	on, err := w.lodge(o.Device, o.Threads)
+	if err != nil {
+		return nil, err
+	}
+	defer on.close()
+	e := evaluate.New(d, evaluate.Nodes{}, r.TaskSpec(&d.About))
+	defer e.Close()
+	view := e.Add(w.model, on.weights)
+	e.Expect(0, on.foreign != nil, o.Dir)
+	e.Once()
+	memory, err := inferenceMemory("evaluating", d, w, e.Least(), d.Copied+e.LinkBytes(), o.Memory)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.Open(on.device, on.work, evaluate.Options{Memory: memory, Dir: o.Dir, Threads: o.Threads}); err != nil {
+		return nil, err
+	}
+	return e.Evaluate(ctx, view, evaluate.Moment{}, on.fault)
+}
