@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph/read/readtest"
 	"github.com/hopmesh/hopmesh/node/api"
@@ -150,4 +151,49 @@ func TestJobsStartFromModels(t *testing.T) {
 	if len(hashes) != 1 {
 		t.Errorf("the weights depend on the number of nodes: %v", hashes)
 	}
+}
+
+// A job that has begun with another's model outlives that job: it goes on without a node that
+// dies, and comes to the same bits as if nothing had happened.
+func TestJobsOutliveTheModelsThatTheyStartFrom(t *testing.T) {
+	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
+		on, ctx := c.Nodes[0], t.Context()
+		importRing(t, on, "july", ringFile(t, 60, 3, 1, 4))
+		first, err := on.API().StartJob(ctx, api.TrainRequest{Dataset: "july", Model: "sage", Hidden: new(5), Strategy: "leap", Epochs: new(3)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitState(c, on, first, "done")
+		r := api.TrainRequest{Dataset: "july", From: first, Strategy: "leap", Batch: new(5), Epochs: new(40), Deterministic: true}
+		start := func() string {
+			id, err := on.API().StartJob(ctx, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		undisturbed := start()
+		whole := waitState(c, on, undisturbed, "done")
+		id := start()
+		err = on.API().RemoveJob(ctx, first)
+		refused(t, "too early", err, "begins with the model of job "+first+": remove this one when that has done an epoch")
+		err = on.API().ResumeJob(ctx, first, api.ResumeRequest{})
+		refused(t, "resume", err, "begins with the model of job "+first+" as it is")
+		c.Wait("an epoch", time.Minute, func() bool {
+			j, err := on.API().Job(ctx, id)
+			return err == nil && len(j.History) > 0
+		})
+		if err := on.API().RemoveJob(ctx, first); err != nil {
+			t.Fatal(err)
+		}
+		dead := c.Others(c.Leader())[0]
+		if dead == on {
+			dead = c.Others(c.Leader())[1]
+		}
+		dead.Kill()
+		j := waitState(c, on, id, "done")
+		if got, want := j.History[len(j.History)-1].Weights, whole.History[len(whole.History)-1].Weights; got != want {
+			t.Errorf("it came to %s, and undisturbed to %s", got, want)
+		}
+	})
 }

@@ -1,0 +1,122 @@
+package recipe
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/enginetest"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+// learnt trains what a request asks for, as a source of other jobs.
+func learnt(t *testing.T, r api.TrainRequest) (*Source, plan.Dataset) {
+	t.Helper()
+	shards := enginetest.Communities(t, 300)
+	about := dataset.Describe(shards)
+	d := plan.Dataset{About: plan.About{Vertices: about.Vertices, Edges: about.Edges, Features: about.Features, Classes: about.Classes}}
+	for _, s := range about.Splits {
+		d.About.Splits = append(d.About.Splits, plan.SplitSizes{Train: s.Train, Val: s.Val, Test: s.Test})
+	}
+	full, err := ofOne(r, strategy.Single, d, strategy.Place{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if _, err := train.Run(t.Context(), full, shards, train.Options{Threads: 1, Strategies: strategies.All, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := trained.ReadWeighed(filepath.Join(dir, train.CheckpointFile), trained.BestModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := NewSource(plan.Job{ID: "j1", Key: "abcd1234"}, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return from, d
+}
+
+// What a request leaves out of the model is as in the job that it starts from.
+func TestRequestsThatStartFromAModel(t *testing.T) {
+	from, d := learnt(t, api.TrainRequest{
+		Model: "sage", Hidden: new(6), Dropout: new(0.25), Features: "row", Epochs: new(2), Rate: new(0.5), Seed: new(uint64(9)),
+		Set: []api.Setting{{Key: "sage.aggregator", Value: "max"}, {Key: "model.input_dropout", Value: "0.125"}},
+	})
+	r, err := startingAt(api.TrainRequest{Dataset: "d", From: "j1"}, strategy.Single, from, d, strategy.Place{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := r.Model
+	if m.Model != "sage" || m.Hidden != 6 || m.Dropout != 0.25 || m.InputDropout != 0.125 || m.Aggregator != "max" || r.Features != "row" || r.Rate != 0.01 || r.Seed != 0 || r.Epochs != 200 {
+		t.Errorf("%+v", r)
+	}
+	if r.From == nil || *r.From != (recipe.From{Job: "j1", Key: "abcd1234", Weights: trained.Hash(from.Model.Weights)}) {
+		t.Errorf("%+v", r.From)
+	}
+	swept := api.TrainRequest{Dataset: "d", From: "j1", Sweep: []api.Sweep{{Key: "lr", Values: []string{"0.1", "0.2"}}, {Key: "dropout", Values: []string{"0", "0.5"}}}}
+	all, text, err := Of(swept, strategy.Single, from, &plan.State{}, d)
+	if err != nil || len(all.Sweep) != 4 || all.From == nil || all.Sweep[3].Recipe.From == nil || all.Sweep[3].Recipe.Model.Dropout != 0.5 {
+		t.Errorf("%s, %v", text, err)
+	}
+	for want, r := range map[string]api.TrainRequest{
+		"has 6 for hidden, and this job's would have 7": {Hidden: new(7)},
+		"has sage for model":                            {Model: "gat"},
+		"has learned the task class":                    {Task: "link"},
+	} {
+		if _, err := startingAt(r, strategy.Single, from, d, strategy.Place{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+// Where links are learnt, edges that were held out stay so.
+func TestLinksThatStartFromAModel(t *testing.T) {
+	from, d := learnt(t, api.TrainRequest{Task: "link", EdgeSplit: []float64{0.5, 0.25, 0.25}, Seed: new(uint64(9)), Epochs: new(1), Hidden: new(6), Set: []api.Setting{{Key: "link.width", Value: "3"}}})
+	if from.Task("") != "link" || from.Task("class") != "class" || (*Source)(nil).Task("") != "" {
+		t.Error("the task is another")
+	}
+	r, err := startingAt(api.TrainRequest{Dataset: "d", From: "j1"}, strategy.Single, from, d, strategy.Place{})
+	if err != nil || r.Task != "link" || r.Seed != 9 || r.Links.Split != [3]float64{0.5, 0.25, 0.25} || r.Links.Width != 3 || r.Loss != "bce" {
+		t.Errorf("%+v of %+v, %v", r.Links, r, err)
+	}
+	_, err = startingAt(api.TrainRequest{Set: []api.Setting{{Key: "link.width", Value: "4"}}}, strategy.Single, from, d, strategy.Place{})
+	if err == nil || !strings.Contains(err.Error(), "makes embeddings of 3 columns, and this job's would have 4") {
+		t.Errorf("of another width: %v", err)
+	}
+}
+
+// A job awaits the model that it starts from until it has done an epoch, or has ended.
+func TestAwaits(t *testing.T) {
+	r := recipe.DefaultRecipe("gcn")
+	plain, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.From = &recipe.From{Job: "j1", Key: "abcd1234"}
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, j := range map[bool][]plan.Job{
+		true: {{State: plan.Queued, Recipe: string(text)}, {State: plan.Running, Recipe: string(text)}},
+		false: {
+			{State: plan.Stopped, Recipe: string(text)}, {State: plan.Running, Recipe: string(plain)}, {State: plan.Running, Recipe: "?"},
+			{State: plan.Running, Recipe: string(text), History: []plan.Epoch{{Epoch: 1}}},
+		},
+	} {
+		for _, j := range j {
+			if Awaits(j, "abcd1234") != want || Awaits(j, "abcd1235") {
+				t.Errorf("%+v", j)
+			}
+		}
+	}
+}
