@@ -164,7 +164,7 @@ func TestJobsOutliveTheModelsThatTheyStartFrom(t *testing.T) {
 			t.Fatal(err)
 		}
 		waitState(c, on, first, "done")
-		r := api.TrainRequest{Dataset: "july", From: first, Strategy: "leap", Batch: new(5), Epochs: new(40), Deterministic: true}
+		r := api.TrainRequest{Dataset: "july", From: first, Strategy: "leap", Batch: new(10), Epochs: new(12), EvalEvery: new(6), Deterministic: true}
 		start := func() string {
 			id, err := on.API().StartJob(ctx, r)
 			if err != nil {
@@ -174,15 +174,15 @@ func TestJobsOutliveTheModelsThatTheyStartFrom(t *testing.T) {
 		}
 		undisturbed := start()
 		whole := waitState(c, on, undisturbed, "done")
+		for _, n := range c.Nodes { // so that there is time for what follows
+			c.Network.Slow(n.IP(), 10*time.Millisecond)
+		}
 		id := start()
 		err = on.API().RemoveJob(ctx, first)
 		refused(t, "too early", err, "begins with the model of job "+first+": remove this one when that has done an epoch")
 		err = on.API().ResumeJob(ctx, first, api.ResumeRequest{})
 		refused(t, "resume", err, "begins with the model of job "+first+" as it is")
-		c.Wait("an epoch", time.Minute, func() bool {
-			j, err := on.API().Job(ctx, id)
-			return err == nil && len(j.History) > 0
-		})
+		under(c, on, id, 2)
 		if err := on.API().RemoveJob(ctx, first); err != nil {
 			t.Fatal(err)
 		}
@@ -194,6 +194,9 @@ func TestJobsOutliveTheModelsThatTheyStartFrom(t *testing.T) {
 		j := waitState(c, on, id, "done")
 		if got, want := j.History[len(j.History)-1].Weights, whole.History[len(whole.History)-1].Weights; got != want {
 			t.Errorf("it came to %s, and undisturbed to %s", got, want)
+		}
+		if len(ages(j)) < 2 {
+			t.Error("the node died too late")
 		}
 	})
 }
