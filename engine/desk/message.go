@@ -77,6 +77,7 @@ type Question struct {
 type Form struct {
 	FreshFirst bool `json:"fresh_first"` // see Batch
 	Following  bool `json:"following"`   // see Batch
+	Columns    bool `json:"columns"`     // see Ready.Targets
 }
 
 // Scores are what a program reports of an epoch. Each may be nil.
@@ -175,21 +176,25 @@ type Answer struct {
 type (
 	// Ready answers hello.
 	Ready struct {
-		Type     string  `json:"type"`
-		Version  int     `json:"version"`
-		Rank     int     `json:"rank"`
-		Size     int     `json:"size"`
-		Node     string  `json:"node"`
-		Epoch    int     `json:"epoch"`
-		Step     int     `json:"step"`
-		Steps    int     `json:"steps"`
-		Epochs   int     `json:"epochs"`
-		Vertices uint64  `json:"vertices"`
-		Features int     `json:"features"`
-		Classes  int     `json:"classes"`
-		Layers   int     `json:"layers"`
-		Seed     uint64  `json:"seed"`
-		State    *Region `json:"state"`
+		Type     string `json:"type"`
+		Version  int    `json:"version"`
+		Rank     int    `json:"rank"`
+		Size     int    `json:"size"`
+		Node     string `json:"node"`
+		Epoch    int    `json:"epoch"`
+		Step     int    `json:"step"`
+		Steps    int    `json:"steps"`
+		Epochs   int    `json:"epochs"`
+		Vertices uint64 `json:"vertices"`
+		Features int    `json:"features"`
+		Classes  int    `json:"classes"`
+		Layers   int    `json:"layers"`
+		Seed     uint64 `json:"seed"`
+		// Targets says that y of batches and of Known has columns of float32, as many as Classes
+		// says: multilabel (0 or 1) or regression. A missing one is a NaN. Without it, y is a
+		// class.
+		Targets string  `json:"targets,omitempty"`
+		State   *Region `json:"state"`
 	}
 	// Batch answers next and draw.
 	Batch struct {
@@ -234,7 +239,8 @@ type (
 		Text *Region `json:"text,omitempty"`
 		Ends *Region `json:"ends,omitempty"`
 	}
-	// Known answers know: the labels of all vertices, of 4 bytes each, and their marks, of one.
+	// Known answers know: the labels of all vertices, of 4 bytes for a class or for each column,
+	// and their marks, of one.
 	Known struct {
 		Type  string `json:"type"`
 		Y     Region `json:"y"`

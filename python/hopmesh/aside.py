@@ -79,7 +79,7 @@ class Aside:
                     raise
                 self.program.hello()  # nothing is lost
 
-    def know(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    def know(self) -> tuple[NDArray[Any], NDArray[np.uint8]]:
         """Does what :meth:`Program.know` says."""
         while True:
             try:

@@ -7,7 +7,7 @@ import math
 import mmap
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -274,6 +274,13 @@ class Answer:
         if not isinstance(value, bool):
             raise self.wrong(f"{name} is neither true nor false")
         return value
+
+    def word(self, name: str, known: Sequence[str]) -> str:
+        """Returns one of some words. One that is missing is ""."""
+        value = self._fields.get(name, "")
+        if value != "" and value not in known:
+            raise self.wrong(f"{name} is no word that this package knows")
+        return str(value)
 
     def region(self, name: str) -> Region:
         """Returns a part of the shared memory."""

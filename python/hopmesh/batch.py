@@ -33,7 +33,9 @@ class Adj(NamedTuple):
 class Batch:
     """Seed vertices and the neighbours that were drawn for them, in the layout of PyG.
 
-    The first ``batch_size`` vertices are the seed vertices, whose labels are ``y``. Row 0 of
+    The first ``batch_size`` vertices are the seed vertices, whose labels are ``y``: classes as
+    int64, or a row of float32 for each where the dataset has several labels or numbers of a
+    vertex, with NaN where one is missing. Row 0 of
     ``edge_index`` has the sources and row 1 the targets, as places in ``n_id`` and ``x``; it has
     the neighbours that were drawn when a vertex was first reached, those of the first hop first.
     ``num_sampled_nodes`` and ``num_sampled_edges`` count by hop. Each row is contiguous, and both
@@ -103,7 +105,7 @@ def read(
     arrays = {
         "x": program.array(answer.region("x"), "<f4", nodes, program.features),
         "edge_index": program.array(answer.region("edge_index"), "<i8", 2, sum(hop_edges)),
-        "y": program.array(answer.region("y"), "<i8", roots),
+        "y": program.labels(answer.region("y"), roots),
         "n_id": program.array(answer.region("n_id"), "<i8", nodes),
     }
     if copy:
@@ -165,7 +167,7 @@ def _stand_in(program: Program, epoch: int, step: int) -> Batch:
     return Batch(
         x=np.zeros((2, program.features), np.float32),
         edge_index=loops,
-        y=np.zeros(2, np.int64),
+        y=np.zeros((2, program.classes), np.float32) if program.targets else np.zeros(2, np.int64),
         n_id=np.zeros(2, np.int64),
         batch_size=2,
         weight=0,

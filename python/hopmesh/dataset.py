@@ -25,7 +25,8 @@ _MARKS = {"train": 1, "val": 2, "test": 3}
 class Graph:
     """A graph in memory. Vertices are in the order of their ids.
 
-    ``y`` is -1 where there is no label. ``edge_weight`` is None if all weigh 1.
+    ``y`` is -1 where there is no label, or has columns of float32, with NaN for a missing one.
+    ``edge_weight`` is None if all weigh 1.
     """
 
     x: NDArray[np.float32]

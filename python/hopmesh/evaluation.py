@@ -78,8 +78,13 @@ class EvalLoader:
 
     @property
     def classes(self) -> int:
-        """The number of classes."""
+        """The number of classes, or of the columns of y."""
         return self._program.classes
+
+    @property
+    def task(self) -> str:
+        """``"class"``, ``"multilabel"`` or ``"regression"``: what y holds."""
+        return self._program.targets or "class"
 
     def __iter__(self) -> Iterator[Any]:
         """Yields the batches. Their arrays hold until the next one, unless they are copied."""

@@ -22,7 +22,8 @@ class Finished(Program):
         self.epoch, self.step, self.steps = self.epochs + 1, 0, int(about.get("steps") or 0)
         dataset = Dataset(client, [], client.get("/v1/datasets/" + about["dataset"]))
         self.vertices, self.features = dataset.vertices, dataset.features
-        self.classes, self.layers = dataset.classes, 0
+        self.targets = "" if dataset.task == "class" else dataset.task
+        self.classes, self.layers = dataset.about.get("targets") or dataset.classes, 0
         self.state: bytes | None = None
         self.weight, self.begun = 1.0, False
 

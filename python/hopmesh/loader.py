@@ -76,8 +76,13 @@ class Loader:
 
     @property
     def classes(self) -> int:
-        """The number of classes."""
+        """The number of classes, or of the columns of y: how many outputs a model has."""
         return self._program.classes
+
+    @property
+    def task(self) -> str:
+        """``"class"``, ``"multilabel"`` or ``"regression"``: what y holds."""
+        return self._program.targets or "class"
 
     @property
     def vertices(self) -> int:

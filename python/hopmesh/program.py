@@ -18,8 +18,9 @@ from hopmesh.client import Client
 from hopmesh.error import Again, Error
 from hopmesh.packing import Packed
 
-# How batches are to lie, and that the one after is announced: daemons before did neither.
-_FORM = {"fresh_first": True, "following": True}
+# How batches are to lie, that the one after is announced, and that labels may have columns:
+# daemons before knew nothing of it.
+_FORM = {"fresh_first": True, "following": True, "columns": True}
 MOST_KEPT = 1 << 30
 # How many vertices one batch may be drawn for.
 MOST_DRAWN = 1 << 20
@@ -69,6 +70,8 @@ class Program:
         self.step, self.steps = read.number("step"), read.number("steps")
         self.vertices, self.features = read.number("vertices"), read.number("features")
         self.classes, self.layers = read.number("classes"), read.number("layers")
+        # "multilabel" or "regression", with as many columns as there are classes; "": one class.
+        self.targets = read.word("targets", ("multilabel", "regression"))
         self.state: bytes | None = None
         if read.has("state"):
             region = read.region("state")
@@ -133,12 +136,21 @@ class Program:
         names = [whole[a:b].decode(errors="replace") for a, b in itertools.pairwise(ends)]
         return vertices.copy(), np.array(names, dtype=object)
 
-    def know(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Returns the labels of all vertices, -1 for none, and the parts of the split."""
+    def know(self) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+        """Returns the labels of all vertices, -1 or NaN for none, and the parts of the split."""
         read = self._ask("know", "known")
-        y = self._connection.array(read.region("y"), "<i4", self.vertices)
         marks = self._connection.array(read.region("marks"), "u1", self.vertices)
+        if self.targets:
+            columns = self._connection.array(read.region("y"), "<f4", self.vertices, self.classes)
+            return columns.copy(), marks.copy()
+        y = self._connection.array(read.region("y"), "<i4", self.vertices)
         return y.astype(np.int64), marks.copy()
+
+    def labels(self, region: Region, count: int) -> NDArray[Any]:
+        """Returns labels of vertices: a class of each, or a row of numbers with NaN for none."""
+        if self.targets:
+            return self._connection.array(region, "<f4", count, self.classes)
+        return self._connection.array(region, "<i8", count)
 
     def _list(self, region: Region) -> NDArray[np.int64]:
         return self._connection.array(region, "<i8", region.bytes // 8)

@@ -121,7 +121,10 @@ class Features(FeatureStore):  # type: ignore[misc]
 
     def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
         n = self._door.dataset.vertices
-        return (n, self._door.dataset.features) if attr.attr_name == "x" else (n,)
+        if attr.attr_name == "x":
+            return (n, self._door.dataset.features)
+        columns = self._door.dataset.about.get("targets")
+        return (n, columns) if attr.attr_name == "y" and columns else (n,)
 
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
         raise Error(_READ_ONLY)
@@ -218,12 +221,12 @@ class RemoteData(tuple[Features, Edges]):
 
     @property
     def num_classes(self) -> int:
-        """The number of classes."""
-        return self._door.dataset.classes
+        """The number of classes, or of the columns of y."""
+        return self._door.dataset.about.get("targets") or self._door.dataset.classes
 
     @property
     def y(self) -> torch.Tensor:
-        """The labels of all vertices; -1 where there is none."""
+        """The labels of all vertices: -1 or, in columns, NaN where there is none."""
         return self._door.known("y")
 
     @property

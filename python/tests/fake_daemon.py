@@ -98,6 +98,7 @@ class Session:
             "ready", version=1, rank=daemon.rank, size=daemon.size, node="n1",
             epoch=daemon.epoch, epochs=daemon.epochs, step=daemon.step, steps=daemon.steps,
             vertices=100, features=FEATURES, classes=CLASSES, layers=LAYERS, seed=1, state=state,
+            **({"targets": daemon.targets} if daemon.targets else {}),
         )  # fmt: skip
 
     def on_next(self, question: dict[str, Any]) -> None:
@@ -144,8 +145,14 @@ class Session:
             "n_id": self.put(self.batches, 0, 7 * np.arange(nodes, dtype="<i8")),
             "x": self.put(self.batches, 512, x),
             "edge_index": self.put(self.batches, 1024, edges),
-            "y": self.put(self.batches, 2048, np.array([1, -1], "<i8")),
+            "y": self.put(self.batches, 2048, self.labels()),
         }  # fmt: skip
+
+    def labels(self) -> NDArray[Any]:
+        """Returns those of the two seed vertices, of which the second has none."""
+        if self.daemon.targets:
+            return np.array([[0, 1, 0.5, np.nan], [np.nan] * 4], "<f4")
+        return np.array([1, -1], "<i8")
 
     def on_draw(self, question: dict[str, Any]) -> None:
         """Sends a batch of single vertices, whatever the fan-outs are."""
@@ -228,6 +235,7 @@ class FakeDaemon:
         self.epochs, self.steps, self.rank, self.size = 2, 3, 0, 1
         self.epoch, self.step, self.memories = 1, 0, 0
         self.ready = True
+        self.targets = ""  # what y has columns of
         self.fresh_first = True  # False: as daemons before had it
         self.announces = False  # True: the next batch is always prepared in time
         self.kept: bytes | None = None

@@ -73,6 +73,23 @@ def test_a_batch(mesh: Mesh, daemon: FakeDaemon, fresh_first: bool) -> None:
         assert not any(array.flags.owndata for array in arrays)
 
 
+@pytest.mark.parametrize("targets", ["multilabel", "regression"])
+def test_labels_in_columns(mesh: Mesh, daemon: FakeDaemon, targets: str) -> None:
+    daemon.targets = targets
+    made = loader(mesh)
+    assert daemon.asked("hello")[0]["columns"]
+    assert (made.task, made.classes) == (targets, 4)
+    y = next(iter(made)).y
+    assert y.dtype == np.float32 and y.shape == (2, 4)
+    assert np.array_equal(y[0], [0, 1, 0.5, np.nan], equal_nan=True) and np.isnan(y[1]).all()
+
+
+def test_targets_that_are_unknown(mesh: Mesh, daemon: FakeDaemon) -> None:
+    daemon.targets = "songs"
+    with pytest.raises(hopmesh.Error, match="targets is no word that this package knows"):
+        loader(mesh)
+
+
 @pytest.mark.parametrize(
     "every, fresh",
     [([4, 9, 7, 30], [4, 5, 0, 11]), ([3, 3], [3, 3]), ([5, 6, 6], [5, 6, 1]), ([0, 0], [0, 0])],

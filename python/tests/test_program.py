@@ -28,6 +28,38 @@ def script(name: str) -> str:
     return os.path.join(SCRIPTS, name + ".py")
 
 
+@pytest.mark.parametrize("task, columns", [("multilabel", 3), ("regression", 2)])
+def test_labels_in_columns(task: str, columns: int) -> None:
+    made = np.random.default_rng(1)
+    y = made.integers(0, 2, (60, columns)).astype(np.float32)
+    if task == "regression":
+        y += np.float32(0.25)
+    y[made.random(y.shape) < 0.2] = np.nan
+    n = np.arange(60)
+    graph = {"edge_index": np.stack([n, (n + 1) % 60]), "x": np.ones((60, 2), np.float32)}
+    masks = {"train_mask": n < 30, "val_mask": (n >= 30) & (n < 45), "test_mask": n >= 45}
+    with hopmesh.up(nodes=1) as mesh:
+        assert mesh.import_("g", y=y, **graph, **masks).task == task
+        loader = mesh.loader("g", fanout=[2], batch_size=8, epochs=1, kind="numpy")
+        assert (loader.task, loader.classes) == (task, columns)
+        place = mesh.dataset("g").ids()
+        seen = set()
+        for _ in loader.epochs():
+            for batch in loader:
+                of = place[batch.n_id[: batch.batch_size]]
+                assert batch.y.dtype == np.float32
+                assert np.array_equal(batch.y, y[of], equal_nan=True)
+                seen.update(of.tolist())
+            for batch in mesh.loader("g", ids=[3, 59, 31], fanout=[2], kind="numpy"):
+                assert np.array_equal(batch.y, y[batch.ids], equal_nan=True)
+            loader.report(val_loss=0.5)
+        # A vertex all of whose labels are missing is no seed vertex.
+        assert seen == {v for v in range(30) if not np.isnan(y[v]).all()}
+        assert np.array_equal(mesh.load_dataset("g").y, y, equal_nan=True)
+        y, _ = mesh._part.aside("g").know()
+        assert y.shape == (60, columns) and y.dtype == np.float32
+
+
 @pytest.mark.parametrize("deal", ["owner", "slices"])
 def test_the_same_batches_on_any_number_of_nodes(tmp_path: Path, deal: str) -> None:
     steps: dict[int, list[dict[str, Any]]] = {}

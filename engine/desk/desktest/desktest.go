@@ -30,6 +30,7 @@ type Reply struct {
 	Features   int          `json:"features"`
 	Classes    int          `json:"classes"`
 	Layers     int          `json:"layers"`
+	Targets    string       `json:"targets"`
 	State      *desk.Region `json:"state"`
 	Roots      int          `json:"roots"`
 	Nodes      int          `json:"nodes"`

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/batched"
+	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/desk"
 	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -29,21 +31,32 @@ type handed struct {
 // A layout is where the parts of a batch lie in its memory.
 type layout struct {
 	nodes, edges, roots, columns int
+	label                        int    // bytes of each root's
 	ids, x, pairs, labels, bytes uint64 // offsets, and the size of all
 }
 
-func newLayout(nodes, edges, roots, columns int) layout {
-	l := layout{nodes: nodes, edges: edges, roots: roots, columns: columns}
+// newLayout lays out a batch whose seed vertices each have a label of so many bytes.
+func newLayout(nodes, edges, roots, columns, label int) layout {
+	l := layout{nodes: nodes, edges: edges, roots: roots, columns: columns, label: label}
 	take := func(bytes uint64) (at uint64) {
 		at = l.bytes
 		l.bytes += (bytes + desk.Align - 1) / desk.Align * desk.Align
 		return at
 	}
 	l.ids = take(8 * uint64(nodes))
-	l.labels = take(8 * uint64(roots))
+	l.labels = take(uint64(label) * uint64(roots))
 	l.pairs = take(16 * uint64(edges))
 	l.x = take(4 * uint64(nodes) * uint64(columns))
 	return l
+}
+
+// labelBytes returns how many bytes a program gets of a seed vertex's targets: its class as an
+// int64, or a float32 for each column.
+func labelBytes(of *dataset.About) int {
+	if of.Targets == graph.OneClass {
+		return 8
+	}
+	return 4 * of.Words()
 }
 
 // handing implements the layers of batched.Batched: there is no pass, and the input of a
@@ -60,7 +73,7 @@ func (h handing) Input(o *slot.Outline, group int) (bytes, rows uint64) {
 	for _, b := range g.Blocks {
 		edges += b.Entries
 	}
-	bytes = newLayout(g.Inputs(), edges, len(g.Roots), h.run.Data.About.Features).bytes
+	bytes = newLayout(g.Inputs(), edges, len(g.Roots), h.run.Data.About.Features, labelBytes(&h.run.Data.About)).bytes
 	if h.run.Data.Features.Sparse() {
 		own, _ := h.FromRows.Input(o, group)
 		bytes += own
@@ -120,21 +133,26 @@ func (m *method) hand(h *slot.Worker, s *slot.Slot, places [][]uint32, far *feat
 		body.HopNodes = append(body.HopNodes, make([]int, hops+1)...)
 		body.HopEdges = append(body.HopEdges, make([]int, hops)...)
 		body.HopFresh = append(body.HopFresh, make([]int, hops)...)
-		return m.place(b, newLayout(0, 0, 0, m.run.Data.About.Features))
+		return m.place(b, newLayout(0, 0, 0, m.run.Data.About.Features, labelBytes(&m.run.Data.About)))
 	}
 	g := &s.Groups[at]
 	edges := b.count(g)
-	l := newLayout(len(s.Sets[at]), edges, len(g.Roots), m.run.Data.About.Features)
+	l := newLayout(len(s.Sets[at]), edges, len(g.Roots), m.run.Data.About.Features, labelBytes(&m.run.Data.About))
 	if err := m.place(b, l); err != nil {
 		return err
 	}
 	data := b.memory.Data
-	ids, labels := desk.Numbers[int64](data[l.ids:][:8*l.nodes]), desk.Numbers[int64](data[l.labels:][:8*l.roots])
+	ids := desk.Numbers[int64](data[l.ids:][:8*l.nodes])
 	for i, v := range s.Sets[at] {
 		ids[i] = int64(v)
 	}
-	for i, y := range g.Labels {
-		labels[i] = int64(y)
+	if m.run.Data.About.Targets == graph.OneClass {
+		labels := desk.Numbers[int64](data[l.labels:][:8*l.roots])
+		for i, y := range g.Labels {
+			labels[i] = int64(y)
+		}
+	} else { // each word is a float32, and graph.NoLabel is a NaN
+		copy(desk.Numbers[int32](data[l.labels:][:l.label*l.roots]), g.Labels)
 	}
 	pairs := desk.Numbers[int64](data[l.pairs:][:16*l.edges])
 	writeEdges(pairs[:l.edges], pairs[l.edges:], g.Batch.Blocks, body.FreshFirst)
@@ -196,7 +214,7 @@ func (m *method) place(b *handed, l layout) (err error) {
 	part := func(at, bytes uint64) desk.Region { return desk.Region{Memory: b.memory.ID, Offset: at, Bytes: bytes} }
 	body := &b.body
 	body.Type, body.Roots, body.Nodes = "batch", l.roots, l.nodes
-	body.NID, body.Y = part(l.ids, 8*uint64(l.nodes)), part(l.labels, 8*uint64(l.roots))
+	body.NID, body.Y = part(l.ids, 8*uint64(l.nodes)), part(l.labels, uint64(l.label)*uint64(l.roots))
 	body.Edges, body.X = part(l.pairs, 16*uint64(l.edges)), part(l.x, 4*uint64(l.nodes)*uint64(l.columns))
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/desk"
@@ -104,7 +105,9 @@ func (m *method) labelsOf(ctx context.Context, data *dataset.Graph, to []int32, 
 	for _, v := range vertices {
 		var here bool
 		if to, here = data.Target(to, v); !here {
-			to = append(to, graph.NoLabel)
+			for range data.About.Words() {
+				to = append(to, graph.NoLabel)
+			}
 		}
 	}
 	return to, nil
@@ -133,7 +136,7 @@ func (m *method) own(a *desk.Asking) error {
 			}
 		}
 	}
-	l := newLayout(vertices, 0, vertices, 0) // numbers of vertices, and numbers or ends of names
+	l := newLayout(vertices, 0, vertices, 0, 8) // numbers of vertices, and numbers or ends of names
 	begin := l.bytes
 	memory, err := m.list(begin + uint64(text))
 	if err != nil {
@@ -180,13 +183,17 @@ func (m *method) list(bytes uint64) (memory *desk.Memory, err error) {
 func (m *method) know(ctx context.Context, a *desk.Asking) (err, fatal error) {
 	const some = 1 << 16
 	t := m.run
-	n := int(t.Data.About.Vertices)
-	second := (4*uint64(n) + desk.Align - 1) / desk.Align * desk.Align
+	n, words := int(t.Data.About.Vertices), t.Data.About.Words()
+	labels := 4 * uint64(n) * uint64(words)
+	if words > 1 && labels > desk.MostBytes {
+		return fmt.Errorf("the labels of all %d vertices in %d columns take %s, and %s is the most: take those of batches", n, words, budget.Format(labels), budget.Format(desk.MostBytes)), nil
+	}
+	second := (labels + desk.Align - 1) / desk.Align * desk.Align
 	memory, err := m.list(second + uint64(n))
 	if err != nil {
 		return err, nil
 	}
-	y, marks := desk.Numbers[int32](memory.Data[:4*n]), memory.Data[second:][:n]
+	y, marks := desk.Numbers[int32](memory.Data[:labels]), memory.Data[second:][:n]
 	s := &m.draws.slot
 	s.Forget()
 	vertices, found := make([]uint32, 0, some), make([]int32, 0, some)
@@ -198,7 +205,7 @@ func (m *method) know(ctx context.Context, a *desk.Asking) (err, fatal error) {
 		if found, err = m.labelsOf(ctx, t.Data, found[:0], vertices, &s.Tally); err != nil {
 			return nil, err
 		}
-		copy(y[first:], found)
+		copy(y[first*words:], found)
 		if found, err = m.marksOf(ctx, found[:0], vertices, &s.Tally); err != nil {
 			return nil, err
 		}
@@ -207,7 +214,7 @@ func (m *method) know(ctx context.Context, a *desk.Asking) (err, fatal error) {
 		}
 	}
 	a.Answer(desk.Answer{Body: desk.Known{
-		Type: "known", Y: desk.Region{Memory: memory.ID, Bytes: 4 * uint64(n)}, Marks: desk.Region{Memory: memory.ID, Offset: second, Bytes: uint64(n)},
+		Type: "known", Y: desk.Region{Memory: memory.ID, Bytes: labels}, Marks: desk.Region{Memory: memory.ID, Offset: second, Bytes: uint64(n)},
 	}, Uses: []*desk.Memory{memory}})
 	return nil, nil
 }

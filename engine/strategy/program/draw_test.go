@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -55,7 +56,12 @@ func (w *world) begin(t *testing.T) {
 	ctx := t.Context()
 	go func() {
 		defer close(ended)
-		w.run(ctx) // it is cut off
+		if err := errors.Join(w.run(ctx)...); ctx.Err() == nil { // else it is cut off
+			t.Errorf("the run ended: %v", err)
+			for _, d := range w.desks { // so that nobody waits for an answer
+				d.End(&desk.Ending{Why: "the run ended"})
+			}
+		}
 	}()
 	t.Cleanup(func() { <-ended })
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/desk"
 	"github.com/hopmesh/hopmesh/engine/epoch"
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -314,11 +315,16 @@ func (m *method) help(ctx context.Context, a *desk.Asking, p phase) (err, fatal 
 // welcome answers hello: from here the program goes on.
 func (m *method) welcome(a *desk.Asking) error {
 	t, l := m.run, m.run.Learners[0]
+	about := &t.Data.About
+	if about.Targets != graph.OneClass && !a.Columns {
+		return fmt.Errorf("the dataset has %s targets in columns, and the program knows one class of each vertex only: take the package of the same release as the node", about.Targets)
+	}
 	m.sums.chain, m.reader = m.kept.chain, reader{form: a.Form}
 	r := desk.Ready{
 		Type: "ready", Version: desk.Version, Rank: t.Session.Work.Self, Size: max(1, len(t.Session.Work.Nodes)), Epoch: l.At.Epoch, Step: l.At.Step,
-		Steps: t.Batches.Steps, Epochs: t.Recipe.Epochs, Vertices: t.Data.About.Vertices, Features: t.Data.About.Features, Classes: t.Data.About.Classes,
-		Layers: l.Model.Hops(), Seed: t.Recipe.Seed,
+		Steps: t.Batches.Steps, Epochs: t.Recipe.Epochs, Vertices: about.Vertices, Features: about.Features, Classes: about.Classes,
+		Targets: string(about.Targets),
+		Layers:  l.Model.Hops(), Seed: t.Recipe.Seed,
 	}
 	if w := &t.Options.Work; len(w.Nodes) > 0 { // that of the session has no name of a node that is alone
 		r.Node = w.Nodes[w.Self]

@@ -30,7 +30,7 @@ const Name = "program"
 // Strategy describes jobs whose steps are computed by programs.
 var Strategy = train.Descriptor{
 	Declaration: strategy.Declaration{
-		Name: Name, Classes: true, Elsewhere: true, Sweepless: "has steps computed by a program, which has one model",
+		Name: Name, Elsewhere: true, Sweepless: "has steps computed by a program, which has one model",
 		Keys: func() strategy.Keys { return new(settings).keys() },
 	},
 	Deal: dealer, Processor: true, Check: check,
