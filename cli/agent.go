@@ -95,7 +95,7 @@ func agentConfig(values map[string]value) (AgentConfig, error) {
 		DataDir: values["data-dir"].one(), Name: values["name"].one(),
 		Listen: values["listen"].one(), Advertise: values["advertise"].one(), API: values["api"].text, APIGroup: values["api-group"].one(),
 		Join: values["join"].text, Token: values["token"].one(), TokenFile: values["token-file"].one(), Device: values["device"].one(),
-		LogDir: values["logdir"].one(), LogLevel: values["log-level"].one(), LogFormat: values["log-format"].one(),
+		LogDir: values["logdir"].one(), Python: values["python"].one(), LogLevel: values["log-level"].one(), LogFormat: values["log-format"].one(),
 	}
 	bad := func(key, why string) error {
 		return errConfig{fmt.Errorf("%s (from %s) %s", key, values[key].from, why)}
@@ -189,6 +189,7 @@ func agentSettings() []setting {
 		{key: "device", fallback: "auto", usage: "`DEVICE` to compute on: auto, cpu, cuda or cuda:N (default auto)"},
 		{key: "memory", usage: "limit of the memory that the node takes, a `SIZE` such as 64GiB (default: what the machine can give)"},
 		{key: "logdir", usage: "write the epochs of all jobs of the mesh to this `DIR` for TensorBoard; one node with it is enough"},
+		{key: "python", usage: "the `PROGRAM` that runs scripts of `hopmesh run` beside this node, as its user, for whoever may have them run on a member; or off (default: python3 if --listen is on loopback, else off)"},
 		{key: "log-level", fallback: "info", usage: "the lowest `LEVEL` to log: debug, info, warn or error (default info)"},
 		{key: "log-format", fallback: "text", usage: "`FORMAT` of the log: text or json (default text)"},
 	}

@@ -82,6 +82,7 @@ token-file  -                   default
 device      cuda:1              environment HOPMESH_DEVICE
 memory      64GiB               FILE, line 4
 logdir      -                   default
+python      -                   default
 log-level   info                default
 log-format  json                FILE, line 1
 `

@@ -62,6 +62,15 @@ func TestGolden(t *testing.T) {
 		"there is no leader: more than half of the 3 voters must be up", "not answering: beta, gamma",
 	}}
 	clitest.Golden(t, run, []clitest.Case{
+		{File: "run", Args: "run testdata/train.py --hidden 64"},
+		{File: "run-json", Args: "run --json --nodes 2 --run night testdata/train.py"},
+		{File: "run-failed", Args: "run testdata/train.py", With: func(b *clitest.Backend) {
+			b.Err = api.NewError(422, "the script beside n1 ended with exit code 3: ValueError: no")
+		}},
+		{File: "run-nodes", Args: "run --nodes some testdata/train.py"},
+		{File: "run-no-script", Args: "run"},
+		{File: "run-no-file", Args: "run testdata/nothing.py"},
+		{File: "run-word", Args: "run --run a/b testdata/train.py"},
 		{File: "members", Args: "members"},
 		{File: "members-json", Args: "members --json"},
 		{File: "members-none", Args: "members", With: func(b *clitest.Backend) { b.Empty = true }},

@@ -47,6 +47,7 @@ type AgentConfig struct {
 	Device    string
 	Memory    uint64 // bytes; 0: what the machine can give
 	LogDir    string // where event files for TensorBoard go, or ""
+	Python    string // what runs scripts, "off", or ""
 	LogLevel  string // debug, info, warn or error
 	LogFormat string // text or json
 }

@@ -45,7 +45,7 @@ func New(local Local, version string) *cobra.Command {
 		&cobra.Group{ID: groupLocal, Title: "This machine:"},
 	)
 	for _, c := range []*cobra.Command{
-		members(), status(), join(), leave(), forceLeave(), token(), apiGroup(), authority(), dataset(), train.Command(local.Options, local.Strategies, local.Draw), train.Predict(), train.Evaluate(), train.Export(), planGroup(), monitor(), top.Command(), backup(),
+		members(), status(), join(), leave(), forceLeave(), token(), apiGroup(), authority(), dataset(), train.Command(local.Options, local.Strategies, local.Draw), train.Predict(), train.Evaluate(), train.Export(), runScript(), planGroup(), monitor(), top.Command(), backup(),
 	} {
 		c.GroupID = groupMesh
 		root.AddCommand(c)

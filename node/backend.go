@@ -218,6 +218,10 @@ func (b backend) Attach(ctx context.Context, id string) (api.Attachment, error) 
 	return asked(b, func(p *parts) (api.Attachment, error) { return p.jobs.Attach(ctx, id) })
 }
 
+func (b backend) RunScript(ctx context.Context, r api.RunRequest, tell func(api.RunEvent)) (api.RunDone, error) {
+	return asked(b, func(p *parts) (api.RunDone, error) { return p.scripts.Start(ctx, r, tell) })
+}
+
 func (b backend) Predict(ctx context.Context, id string, r api.PredictRequest, to io.Writer) error {
 	return called(b, func(p *parts) error { return p.models.Predict(ctx, id, r, to) })
 }

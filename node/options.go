@@ -66,6 +66,9 @@ type Options struct {
 	Speed uint64
 	// LogDir is where event files of all jobs go, for TensorBoard. "": none are written.
 	LogDir string
+	// Python is the program that runs scripts of users of the mesh beside this node. "": where
+	// Listen is an address of loopback python3, else this node runs none; so it does with "off".
+	Python string
 	// Log receives everything. Default: discard.
 	Log *slog.Logger
 	// OnReady is called once, when this node is in the plan and knows a leader.

@@ -23,6 +23,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/lead"
 	"github.com/hopmesh/hopmesh/node/member"
 	"github.com/hopmesh/hopmesh/node/peers"
+	"github.com/hopmesh/hopmesh/node/scripts"
 	"github.com/hopmesh/hopmesh/node/tensorboard"
 	"github.com/hopmesh/hopmesh/node/vitals"
 	"golang.org/x/sync/errgroup"
@@ -41,6 +42,7 @@ type parts struct {
 	// eventFiles writes event files for TensorBoard; nil: none are wanted.
 	eventFiles *tensorboard.Writer
 	backups    *backup.Maker
+	scripts    *scripts.Scripts
 	vitals     *vitals.Vitals
 	access     *access.Tokens
 	id         *identity.Identity
@@ -98,6 +100,7 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 		Version: o.Version, Identity: id, Plan: state, Shards: p.data.Keeper, ShardFile: p.data.ShardFile, JobFolder: p.runner.Folder, Dir: dir.Jobs(),
 		Answers: answers, Log: log,
 	})
+	p.scripts = scripts.New(o.scripts(dir, p, log))
 	p.vitals = vitals.New(network, o.Memory)
 	p.damage.Serve(network)
 	p.serveBulk()
@@ -122,6 +125,7 @@ func (p *parts) run(ctx context.Context) error {
 	g.Go(func() error { return p.models.Run(ctx) })
 	g.Go(func() error { return p.forecasts.Run(ctx) })
 	g.Go(func() error { return p.backups.Run(ctx) })
+	g.Go(func() error { return p.scripts.Run(ctx) })
 	g.Go(func() error { return p.damage.Run(ctx, p.member.Mesh()) })
 	if p.eventFiles != nil {
 		g.Go(func() error { return p.eventFiles.Run(ctx) })

@@ -306,6 +306,19 @@ func (b *Backend) Evaluate(_ context.Context, id string, r api.EvaluateRequest) 
 	}, b.Err
 }
 
+func (b *Backend) RunScript(ctx context.Context, r api.RunRequest, tell func(api.RunEvent)) (api.RunDone, error) {
+	b.mu.Lock()
+	b.Made = append(b.Made, r)
+	b.mu.Unlock()
+	d := api.RunDone{Run: "ab12", Nodes: []string{"n1", "n2"}}
+	tell(api.RunEvent{Started: &d})
+	for _, text := range []string{"epoch 1: loss 0.5", "a \x1b[31mred\x1b[0m word"} {
+		tell(api.RunEvent{Node: "n1", Line: &text})
+	}
+	tell(api.RunEvent{Node: "n2", Note: "its daemon is gone"})
+	return d, b.Err
+}
+
 // Attach implements api.Backend: nobody attaches from the command line.
 func (b *Backend) Attach(context.Context, string) (api.Attachment, error) { return nil, b.Err }
 

@@ -164,7 +164,7 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 	}
 	n, err = node.New(node.Options{
 		DataDir: cfg.DataDir, Name: cfg.Name, Version: version, Listen: cfg.Listen, Advertise: cfg.Advertise, API: cfg.API, APIGroup: cfg.APIGroup,
-		Bootstrap: cfg.Bootstrap, Join: cfg.Join, Token: cfg.Token, ReadToken: read, Device: cfg.Device, Memory: memory.Bytes, LogDir: cfg.LogDir, Log: log, OnReady: ready, Conn: conn,
+		Bootstrap: cfg.Bootstrap, Join: cfg.Join, Token: cfg.Token, ReadToken: read, Device: cfg.Device, Memory: memory.Bytes, LogDir: cfg.LogDir, Python: cfg.Python, Log: log, OnReady: ready, Conn: conn,
 	})
 	if err != nil {
 		return usage.Wrap(err)

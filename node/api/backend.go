@@ -73,6 +73,10 @@ type Backend interface {
 	// Forecast calls tell from one goroutine with each row, and not after it returned.
 	Forecast(ctx context.Context, r ForecastRequest, tell func(ForecastRow)) (JobForecast, error)
 
+	// RunScript returns when the script has ended well beside all nodes that live. It may call
+	// tell from any goroutine, but not after it returned. If ctx ends first, it ends the script.
+	RunScript(ctx context.Context, r RunRequest, tell func(RunEvent)) (RunDone, error)
+
 	// Backup writes a file with keys of the mesh. It calls tell once, before it writes.
 	Backup(ctx context.Context, r BackupRequest, to io.Writer, tell func(Backup) error) error
 

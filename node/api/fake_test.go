@@ -183,6 +183,13 @@ func lock(t *testing.T, s *httptest.Server, addr string) (key, path string) {
 
 var errBroken = errors.New("the disk is full")
 
+func (f *fake) RunScript(_ context.Context, r RunRequest, tell func(RunEvent)) (RunDone, error) {
+	d := RunDone{Run: "ab12", Nodes: []string{"n1"}}
+	tell(RunEvent{Started: &d})
+	tell(RunEvent{Node: "n1", Line: &r.Script})
+	return d, f.note("run " + r.Name)
+}
+
 func (f *fake) Attach(_ context.Context, id string) (Attachment, error) {
 	return f.talk, f.note("attach " + id)
 }

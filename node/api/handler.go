@@ -45,7 +45,7 @@ func (s server) routes(metrics http.Handler) []route {
 }
 
 func (s server) apiRoutes(metrics http.Handler) []route {
-	return slices.Concat(s.publicRoutes(metrics), s.meshRoutes(), s.accessRoutes(), s.datasetRoutes(), s.jobRoutes(), documentRoutes())
+	return slices.Concat(s.publicRoutes(metrics), s.meshRoutes(), s.accessRoutes(), s.datasetRoutes(), s.jobRoutes(), s.runRoutes(), documentRoutes())
 }
 
 func (s server) publicRoutes(metrics http.Handler) []route {

@@ -50,6 +50,7 @@ class LocalMesh(Mesh):
         self.nodes = [f"n{i + 1}" for i in range(nodes)]
         self.pids: dict[str, int] = {}
         self._command = [program, "agent", "--listen", "127.0.0.1:0", "--device", device]
+        self._command += ["--python", sys.executable]
         if memory:
             self._command += ["--memory", memory]
         # The first node writes the jobs of all.

@@ -8,7 +8,7 @@ import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
-from hopmesh import rendezvous
+from hopmesh import known, rendezvous
 from hopmesh import source as sources
 from hopmesh.client import Client, default_address
 from hopmesh.dataset import Dataset, Graph
@@ -84,12 +84,13 @@ class Mesh:
         """Imports a graph, and returns it when the mesh has it.
 
         ``source`` is a path on the daemon's machine, or a list of paths, of which each may be
-        ``NODE:/PATH``; a PyG ``Data``; or a pandas DataFrame of edges, with ``vertices`` as
+        ``NODE:/PATH``, or an address (https, s3, gs); a PyG ``Data``; or a pandas DataFrame of edges, with ``vertices`` as
         another of ids, features, ``label`` and ``split``. Instead of it, arrays may be given:
         ``edge_index``, and also ``x``, ``y``, ``train_mask``, ``val_mask``, ``test_mask``,
         ``edge_weight`` and ``num_nodes``. A ``y`` with several columns holds several labels of
         a vertex, or numbers to predict: ``task`` says which if it can be both. So do several
-        ``label_columns`` of ``vertices`` or of tables in files. The other
+        ``label_columns`` of ``vertices`` or of tables in files. Without any of them, the names
+        ``ogbn-arxiv`` and ``ogbn-products`` have the daemon fetch these graphs. The other
         arguments are the flags of ``hopmesh dataset import``.
 
         What lies in memory is written into a temporary file, which the daemon reads. So the
@@ -110,6 +111,11 @@ class Mesh:
                 "label_columns": list(label_columns) if label_columns is not None else None,
             }
         )
+        if source is None and not arrays and (at := known.address(name)):
+            try:
+                return self._import({"undirected": True, **options}, [at])
+            except Error as error:
+                raise Error(known.bring(name, error), error.status) from None
         if source is not None and arrays:
             raise Error(f"give a source or arrays, and not both: {', '.join(sorted(arrays))}")
         if isinstance(source, (str, os.PathLike)):
@@ -222,8 +228,8 @@ class Mesh:
     ) -> Loader | EvalLoader:
         """Starts a job whose model is this program's, or takes it up, and returns its batches.
 
-        Each node needs one process that calls this with the same arguments: :meth:`LocalMesh.run`
-        and ``python -m hopmesh.run`` start them. On a mesh of one node, this process is enough.
+        Each node needs one process that calls this with the same arguments: :meth:`run`,
+        ``hopmesh run`` and ``python -m hopmesh.run`` start them. On a mesh of one node, this process is enough.
 
         ``batch_size`` counts the seed vertices of all ranks together. ``fanout`` says how many
         neighbours are drawn at each hop, from the seed vertices outwards, and 0 takes all; without
@@ -269,6 +275,26 @@ class Mesh:
             "settings": settings,
         }
         return self._part.loader(name, given, kind, copy)
+
+    def run(self, script: str | os.PathLike[str], arguments: Sequence[str] = ()) -> None:
+        """Runs a script beside each node, and returns when it has ended well everywhere.
+
+        The daemons start it, as ``hopmesh run`` has them do: where nodes run scripts, and what
+        happens when one dies, is said there. The file alone is sent. Its output is printed here,
+        with the node's name in front.
+        """
+        try:
+            with open(script, encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise Error(f"the script {os.fspath(script)} can't be read: {error}") from None
+        request = {"name": os.path.basename(script), "script": text, "args": list(arguments)}
+        for event in self._client.stream("POST", "/v1/runs", request):
+            if "line" in event or event.get("note"):
+                print(f"{event['node']}: {event.get('line', event.get('note'))}", flush=True)
+            if event.get("done"):
+                return
+        raise Error(f"the daemon at {self.address} went away before the script had ended")
 
     def pyg(self, dataset: str | Dataset) -> Any:
         """Returns a dataset as PyG's remote backend: a pair of a feature and a graph store.
