@@ -111,6 +111,17 @@ test-python: $(PYTHON_TESTS) build ## the tests of the Python package, on real d
 	$(IN_PYTHON)/ruff check --no-cache . && $(CURDIR)/$(PYTHON_TESTS)/bin/ruff format --no-cache --check .
 	$(IN_PYTHON)/mypy --cache-dir /dev/null
 	$(IN_PYTHON)/pytest
+	$(MAKE) test-python-stores
+
+# Sources in a store that speaks S3, which others wrote.
+PYTHON_STORES := .tools/python-stores
+
+.PHONY: test-python-stores
+test-python-stores: $(PYTHON_STORES) build ## imports from an S3 store (moto), on a real daemon (needs python3; fetches 150 MB)
+	cd python && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=. PYTHON_HOPMESH=$(CURDIR)/bin/hopmesh $(CURDIR)/$(PYTHON_STORES)/bin/pytest --override-ini 'addopts=-q -p no:cacheprovider' tests/stores
+
+$(PYTHON_STORES): python/tests/stores/requirements.txt
+	python3 -m venv $@ && $@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
 
 # Those that need neither a daemon nor more than numpy, with the numpy that is here or one
 # that pip fetches. Without either they are left out, which is said.

@@ -149,6 +149,8 @@ func TestGolden(t *testing.T) {
 		{File: "dataset-import-nothing", Args: "dataset import"},
 		{File: "dataset-import-no-source", Args: "dataset import cora"},
 		{File: "dataset-import-known", Args: "dataset import ogbn-products"},
+		{File: "dataset-import-known-failed", Args: "dataset import ogbn-arxiv", With: func(b *clitest.Backend) { b.Err = api.Unavailable("snap.stanford.edu can't be reached") }},
+		{File: "dataset-import-papers", Args: "dataset import ogbn-papers100M"},
 		{File: "dataset-import-several", Args: "dataset import cora a.npz b.npz"},
 		{File: "dataset-import-format", Args: "dataset import cora a.npz --format xls"},
 		{File: "dataset-import-partitioner", Args: "dataset import cora a.npz --partitioner metis"},

@@ -22,7 +22,8 @@ func datasetImport() *cobra.Command {
 		Use:   "import NAME SOURCE...",
 		Short: "Partition a graph into shards and store them in the mesh",
 		Long: "Reads a graph, partitions it into shards and stores them on the nodes. The daemon reads SOURCE, so it\n" +
-			"must be on the daemon's machine, or NODE:/PATH on another node's, or a URL (https, http, s3, gs). For csv\n" +
+			"must be on the daemon's machine, or NODE:/PATH on another node's, or a URL (https, http, s3, gs). Without\n" +
+			"SOURCE, ogbn-arxiv and ogbn-products are fetched from where the Open Graph Benchmark serves them. For csv\n" +
 			"and parquet SOURCE is an edge file, or a folder of files called edges and nodes, or edges, features, labels\n" +
 			"and splits; several of one format are read as one. First prints a forecast of memory and edge cut. An\n" +
 			"interrupted import " +
@@ -36,6 +37,8 @@ func datasetImport() *cobra.Command {
 			switch {
 			case len(args) == 0:
 				return usage.Errorf(cmd, "`%s` needs NAME and SOURCE", cmd.CommandPath())
+			case len(args) == 1 && fetched(args[0]) != "":
+				return nil
 			case len(args) == 1 && bring(cmd.CommandPath(), args[0]) != "":
 				return usage.Errorf(cmd, "`%s` fetches no %s by its name: %s", cmd.CommandPath(), args[0], bring(cmd.CommandPath(), args[0]))
 			case len(args) == 1:
@@ -55,15 +58,21 @@ func datasetImport() *cobra.Command {
 				return err
 			}
 			r.Name = args[0]
-			if err := chooseSources(cmd, &r, args[1:]); err != nil {
+			if len(args) == 1 {
+				r.Source, r.Undirected = fetched(r.Name), r.Undirected || !cmd.Flags().Changed("undirected")
+			} else if err := chooseSources(cmd, &r, args[1:]); err != nil {
 				return err
 			}
 			if err := r.Check(); err != nil {
 				return usage.Errorf(cmd, "%v", err)
 			}
-			return makeDataset(cmd, &d, r.Name, func(ctx context.Context, c *api.Client, show func(api.DatasetEvent)) (api.Dataset, error) {
+			err = makeDataset(cmd, &d, r.Name, func(ctx context.Context, c *api.Client, show func(api.DatasetEvent)) (api.Dataset, error) {
 				return c.ImportDataset(ctx, r, show)
 			})
+			if err != nil && len(args) == 1 && cmd.Context().Err() == nil {
+				err = fmt.Errorf("%w; if the daemon's network allows no other way, %s", err, bring(cmd.CommandPath(), r.Name))
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&r.Format, "format", "auto", "`FORMAT` of SOURCE: "+usage.OneOf(api.Formats()))

@@ -2,22 +2,41 @@ package cli
 
 import "fmt"
 
-// ogbFolders are the archives of the Open Graph Benchmark's graphs, as its own table of them
-// (ogb/nodeproppred/master.csv) names them, with the folder in each.
-var ogbFolders = map[string]struct{ archive, folder, flags string }{
-	"ogbn-arxiv":      {"arxiv.zip", "arxiv", " --undirected"},
-	"ogbn-products":   {"products.zip", "products", " --undirected"},
-	"ogbn-papers100M": {"papers100M-bin.zip", "papers100M-bin", " --undirected"},
+// An archive is one of the Open Graph Benchmark's, as its own table of them
+// (ogb/nodeproppred/master.csv) names them, with the folder in it.
+type ogbArchive struct {
+	name, folder string
+	// packed means that its arrays are packed once more, so that it has to be unpacked.
+	packed bool
+}
+
+// ogbArchives are those of graphs that are known by their names. Their edges are listed once.
+var ogbArchives = map[string]ogbArchive{
+	"ogbn-arxiv":      {name: "arxiv.zip", folder: "arxiv"},
+	"ogbn-products":   {name: "products.zip", folder: "products"},
+	"ogbn-papers100M": {name: "papers100M-bin.zip", folder: "papers100M-bin", packed: true},
 }
 
 // ogbFrom is where the archives lie.
 const ogbFrom = "https://snap.stanford.edu/ogb/data/nodeproppred/"
 
-// bring says how to import a graph that is known by its name, or returns "".
-func bring(command, name string) string {
-	known, is := ogbFolders[name]
-	if !is {
-		return ""
+// fetched returns the address of a graph that the daemon reads by its name, or "".
+func fetched(name string) string {
+	if known, is := ogbArchives[name]; is && !known.packed {
+		return ogbFrom + known.name
 	}
-	return fmt.Sprintf("bring %s%s to this machine, unpack it, and type: %s %s %s%s", ogbFrom, known.archive, command, name, known.folder, known.flags)
+	return ""
+}
+
+// bring says how to import a graph that is known by its name without the daemon's network, or
+// returns "".
+func bring(command, name string) string {
+	known, is := ogbArchives[name]
+	switch {
+	case !is:
+		return ""
+	case known.packed:
+		return fmt.Sprintf("bring %s%s to this machine, unpack it, and type: %s %s %s --undirected", ogbFrom, known.name, command, name, known.folder)
+	}
+	return fmt.Sprintf("bring %s%s to this machine, and type: %s %s %s --undirected", ogbFrom, known.name, command, name, known.name)
 }

@@ -128,3 +128,13 @@ func (r *reader) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// RunScript runs a script beside nodes. Only ctx bounds it.
+func (c *Client) RunScript(ctx context.Context, r RunRequest, tell func(RunEvent)) (RunDone, error) {
+	const hint = "if other nodes live, `hopmesh run --addr ADDR --run WORD` with the word of this run goes on from the last checkpoint"
+	last, err := operate(ctx, c, http.MethodPost, "/v1/runs", r, hint, tell)
+	if err != nil {
+		return RunDone{}, err
+	}
+	return *last.Done, nil
+}

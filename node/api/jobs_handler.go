@@ -91,3 +91,16 @@ func (j JobSummary) notNull() JobSummary {
 	j.Nodes = notNull(j.Nodes)
 	return j
 }
+
+func (s server) runRoutes() []route {
+	return []route{
+		{
+			"POST /v1/runs", owners, "Runs a script beside nodes of the mesh, and answers with its output until it has ended. If the client goes away, the script is ended.", nil,
+			runs(func(ctx context.Context, _ *http.Request, q RunRequest, tell func(RunEvent)) (RunEvent, error) {
+				d, err := s.RunScript(ctx, q, tell)
+				d.Nodes = notNull(d.Nodes)
+				return RunEvent{Done: &d}, err
+			}),
+		},
+	}
+}

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"context"
-	"net/http"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -84,27 +82,4 @@ func (r RunRequest) Check() error {
 		return Invalid("%.80q names no run: give up to 56 letters, digits and dashes", r.Run)
 	}
 	return CheckScript(r.Script, r.Args)
-}
-
-func (s server) runRoutes() []route {
-	return []route{
-		{
-			"POST /v1/runs", owners, "Runs a script beside nodes of the mesh, and answers with its output until it has ended. If the client goes away, the script is ended.", nil,
-			runs(func(ctx context.Context, _ *http.Request, q RunRequest, tell func(RunEvent)) (RunEvent, error) {
-				d, err := s.RunScript(ctx, q, tell)
-				d.Nodes = notNull(d.Nodes)
-				return RunEvent{Done: &d}, err
-			}),
-		},
-	}
-}
-
-// RunScript runs a script beside nodes. Only ctx bounds it.
-func (c *Client) RunScript(ctx context.Context, r RunRequest, tell func(RunEvent)) (RunDone, error) {
-	const hint = "if other nodes live, `hopmesh run --addr ADDR --run WORD` with the word of this run goes on from the last checkpoint"
-	last, err := operate(ctx, c, http.MethodPost, "/v1/runs", r, hint, tell)
-	if err != nil {
-		return RunDone{}, err
-	}
-	return *last.Done, nil
 }

@@ -22,7 +22,7 @@ const patience = 30 * time.Second
 
 // A course is a run of a script, as the node that was asked for it follows it.
 type course struct {
-	*Scripts
+	on *Scripts
 	begin
 	most     int // nodes; 0: all
 	outcomes chan outcome
@@ -60,7 +60,7 @@ func (s *Scripts) Start(ctx context.Context, r api.RunRequest, tell func(api.Run
 	if !names.MatchString(name) {
 		name = "script.py"
 	}
-	c := &course{Scripts: s, most: r.Nodes, outcomes: make(chan outcome), tell: tell, begin: begin{
+	c := &course{on: s, most: r.Nodes, outcomes: make(chan outcome), tell: tell, begin: begin{
 		Word: cmp.Or(r.Run, word()), Asker: word(), Name: name, Script: r.Script, Args: r.Args, Size: len(nodes),
 	}}
 	d := api.RunDone{Run: c.Word}
@@ -128,8 +128,8 @@ func (c *course) follow(ctx context.Context, nodes []Node) error {
 				endedWell = true
 			}
 		case <-tick.C:
-			for _, n := range c.Nodes() {
-				if !endedWell && !running[n.ID] && (c.most == 0 || len(running) < c.most) && c.goesOn(c.Word) {
+			for _, n := range c.on.Nodes() {
+				if !endedWell && !running[n.ID] && (c.most == 0 || len(running) < c.most) && c.on.goesOn(c.Word) {
 					start(n, min(len(running), c.Size-1), true)
 				}
 			}
@@ -160,7 +160,7 @@ func failed(o outcome) error {
 func (c *course) beside(ctx context.Context, n Node, rank int, later bool) outcome {
 	b := c.begin
 	b.Rank, b.Later = rank, later
-	answer, err := c.ask(ctx, n.ID, callStart, b)
+	answer, err := c.on.ask(ctx, n.ID, callStart, b)
 	switch {
 	case later && err != nil: // it may be too young, or about to end
 		return outcome{node: n, apart: true}
@@ -177,11 +177,11 @@ func (c *course) beside(ctx context.Context, n Node, rank int, later bool) outco
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace+pause)
 		defer cancel()
 		// Without an answer the node ends the script when nobody asks for its output.
-		_, _ = c.ask(ending, n.ID, callEnd, look{Run: c.Word, Asker: c.Asker})
+		_, _ = c.on.ask(ending, n.ID, callEnd, look{Run: c.Word, Asker: c.Asker})
 	}()
 	heard, from := time.Now(), 0
 	for ctx.Err() == nil {
-		r, err := c.ask(ctx, n.ID, callLook, look{Run: c.Word, Asker: c.Asker, From: from})
+		r, err := c.on.ask(ctx, n.ID, callLook, look{Run: c.Word, Asker: c.Asker, From: from})
 		if err != nil {
 			if mesh.RefusalOf(err) != "" || !c.lives(n) || time.Since(heard) > patience {
 				return outcome{node: n, gone: true}
@@ -216,19 +216,19 @@ func refusal(n Node, err error) error {
 }
 
 func (c *course) lives(n Node) bool {
-	return slices.ContainsFunc(c.Nodes(), func(o Node) bool { return o.ID == n.ID })
+	return slices.ContainsFunc(c.on.Nodes(), func(o Node) bool { return o.ID == n.ID })
 }
 
 // stop stops the jobs of the run, whose nodes would wait for the script.
 func (c *course) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	for _, j := range c.Jobs() {
+	for _, j := range c.on.Jobs() {
 		if !ofRun(j.Run, c.Word) || j.Over {
 			continue
 		}
-		if err := c.Stop(ctx, j.ID); err != nil {
-			c.Log.Warn("the job of a run that has failed could not be stopped", "job", j.ID, "err", err)
+		if err := c.on.Stop(ctx, j.ID); err != nil {
+			c.on.Log.Warn("the job of a run that has failed could not be stopped", "job", j.ID, "err", err)
 		}
 	}
 }

@@ -202,6 +202,7 @@ class _Keeper:
             for name, value in os.environ.items()
             if not name.startswith("HOPMESH_") or name in _SWITCHES
         }
+        environment |= runner.imports()  # for scripts that the daemons run
         # In a session of its own, Ctrl-C in a terminal does not reach it.
         self._process = subprocess.Popen(
             [sys.executable, "-I", keeper.__file__, folder, str(os.getpid())],

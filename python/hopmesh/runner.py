@@ -104,7 +104,7 @@ class _Beside:
     ) -> None:
         self.node, self.client, self._key = node, client, key
         self._command = [sys.executable, "-I", leash.__file__, str(os.getpid()), *command]
-        self._environment = {**os.environ, **_imports(), **environment, "PYTHONUNBUFFERED": "1"}
+        self._environment = {**os.environ, **imports(), **environment, "PYTHONUNBUFFERED": "1"}
         self._environment |= {"HOPMESH_API": client.address, "HOPMESH_RUN": key}
         self._process: subprocess.Popen[bytes] | None = None
         self._rest, self._last, self._looked = b"", "", 0.0
@@ -202,7 +202,7 @@ class _Beside:
         return False
 
 
-def _imports() -> dict[str, str]:
+def imports() -> dict[str, str]:
     """Returns what has a script find this package where it is used from its folder."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if os.path.basename(folder) in ("site-packages", "dist-packages"):

@@ -67,9 +67,6 @@ func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
 			}
 		}
 	}
-	if web.Is(path) && format == "ogb" {
-		return nil, fmt.Errorf("a source of the format ogb is a folder of files on this machine: copy %s here, and give the path of the copy", web.Show(path))
-	}
 	if err := learns(format, o); err != nil {
 		return nil, err
 	}
@@ -177,6 +174,8 @@ func detect(ctx context.Context, path string) (string, error) {
 			return "", npz.Pickled(files.Base(path))
 		case strings.HasSuffix(name, ".npz"):
 			return "npz", nil
+		case ogb.IsArchive(name):
+			return "ogb", nil
 		case planetoid.IsFile(files.Base(path)), web.Is(path) && planetoid.IsName(files.Base(path)):
 			return "planetoid", nil
 		case endsIn(name, tabular.CSVFiles):
@@ -184,7 +183,7 @@ func detect(ctx context.Context, path string) (string, error) {
 		case endsIn(name, tabular.ParquetFiles):
 			return "parquet", nil
 		}
-		return "", fmt.Errorf("%s does not say by its name what it is (.npz, ind.NAME.x, .csv, .tsv, .txt with or without .gz, .parquet, .arrow or .feather): rename it, or give the format", files.Base(path))
+		return "", fmt.Errorf("%s does not say by its name what it is (.npz, .zip, ind.NAME.x, .csv, .tsv, .txt with or without .gz, .parquet, .arrow or .feather): rename it, or give the format", files.Base(path))
 	}
 	all, err := files.List(ctx, path)
 	if err != nil {

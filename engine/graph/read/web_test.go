@@ -1,6 +1,7 @@
 package read
 
 import (
+	"archive/zip"
 	"bytes"
 	"fmt"
 	"net/http"
@@ -77,7 +78,7 @@ func TestFormatsOverHTTP(t *testing.T) {
 	}
 	readtest.Refused(t, Open, host+"/none.csv?signed=1", source.Options{}, "there is no file at "+host+"/none.csv (404): check the address")
 	readtest.Refused(t, Open, host+"/graph?signed=1", source.Options{}, "graph does not say by its name what it is")
-	readtest.Refused(t, Open, host+"/raw", source.Options{Format: "ogb"}, "a source of the format ogb is a folder of files on this machine: copy "+host+"/raw here")
+	readtest.Refused(t, Open, host+"/raw", source.Options{Format: "ogb"}, "there is no file at "+host+"/raw (404): check the address")
 	src, err := OpenParts(t.Context(), []Part{{Label: "a?secret", Path: filepath.Join(dir, "g.csv")}, {Label: host + "/g.csv?secret=1", Path: host + "/g.csv?secret=1"}}, source.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -139,8 +140,16 @@ func store(t *testing.T, objects map[string]string) {
 			w.WriteHeader(http.StatusForbidden)
 		case r.URL.Query().Has("list-type"):
 			fmt.Fprint(w, "<ListBucketResult>")
+			folders := map[string]bool{}
 			for name := range objects {
-				if strings.HasPrefix(name, r.URL.Query().Get("prefix")) {
+				prefix := r.URL.Query().Get("prefix")
+				if folder, _, deeper := strings.Cut(strings.TrimPrefix(name, prefix), "/"); deeper && strings.HasPrefix(name, prefix) && r.URL.Query().Get("delimiter") == "/" {
+					if folders[folder] {
+						continue
+					}
+					folders[folder] = true
+					fmt.Fprintf(w, "<CommonPrefixes><Prefix>%s%s/</Prefix></CommonPrefixes>", prefix, folder)
+				} else if strings.HasPrefix(name, prefix) {
 					fmt.Fprintf(w, "<Contents><Key>%s</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>", name)
 				}
 			}
@@ -157,6 +166,50 @@ func store(t *testing.T, objects map[string]string) {
 	for name, value := range map[string]string{"HOME": t.TempDir(), "AWS_ENDPOINT_URL_S3": s.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"} {
 		t.Setenv(name, value)
 	}
+}
+
+// TestOGBOfServers reads a folder of a store, and an archive over a connection that is cut.
+func TestOGBOfServers(t *testing.T) {
+	dir := readtest.OGB().Write(t)
+	objects := map[string]string{"o/README.md": "about"}
+	var packed bytes.Buffer
+	z := zip.NewWriter(&packed)
+	for name := range readtest.OGB() {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects["o/"+name] = string(b)
+		w, err := z.Create("arxiv/" + name)
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	objects["arxiv.zip"] = packed.String()
+	store(t, objects)
+	served := t.TempDir()
+	if err := os.WriteFile(filepath.Join(served, "arxiv.zip"), packed.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host := serve(t, served)
+	here := readtest.MustHold(t, Open, dir, source.Options{})
+	for address, rest := range map[string]bool{"s3://data/o": true, "s3://data/o/": true, "s3://data/arxiv.zip": false, host + "/arxiv.zip?token=1": false} {
+		there := readtest.MustHold(t, Open, address, source.Options{})
+		if !slices.Equal(here.Edges, there.Edges) || !slices.Equal(here.Labels, there.Labels) || !reflect.DeepEqual(here.Meta, there.Meta) || !reflect.DeepEqual(here.Splits, there.Splits) || !reflect.DeepEqual(here.Features, there.Features) {
+			t.Errorf("%s is another graph: %+v and not %+v", address, there.Meta, here.Meta)
+		}
+		if named := slices.Contains(there.Notes, "Not read of o: README.md."); named != rest {
+			t.Errorf("%s: %q", address, there.Notes)
+		}
+	}
+	readtest.Refused(t, Open, host+"/arxiv/", source.Options{Format: "ogb"}, host+"/arxiv/ is a folder, and files behind http can't be listed")
+	readtest.Refused(t, Open, host+"/none.zip", source.Options{}, "there is no file at "+host+"/none.zip")
 }
 
 // TestAFolderInAStore reads tables of edges and nodes from a bucket.

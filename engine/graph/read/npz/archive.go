@@ -51,15 +51,10 @@ func newArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
 	if size == 0 {
 		return nil, fmt.Errorf("%s is empty: save the graph again, or copy the file again", name)
 	}
-	if err := fewMembers(name, r, size); err != nil {
+	list, err := List(name, r, size)
+	if errors.Is(err, ErrTooMany) {
 		return nil, err
 	}
-	bounded := &directory{ReaderAt: r, left: maxDirectory}
-	list, err := zip.NewReader(bounded, size)
-	if bounded.left < 0 {
-		return nil, fmt.Errorf("%s: the list of its arrays takes more than %d MiB: save the graph again, or copy the file again", name, maxDirectory>>20)
-	}
-	bounded.left = math.MaxInt64
 	if err != nil {
 		var begin [6]byte
 		if n, _ := r.ReadAt(begin[:], 0); n == len(begin) && string(begin[:]) == "\x93NUMPY" {
@@ -70,10 +65,10 @@ func newArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
 		}
 		return nil, fmt.Errorf("%s is not a complete zip archive (%w), as NumPy's savez writes it: copy the file again", name, err)
 	}
-	if isTorch(list.File) {
+	if isTorch(list) {
 		return nil, Pickled(name)
 	}
-	for _, f := range list.File {
+	for _, f := range list {
 		key, ok := strings.CutSuffix(f.Name, ".npy")
 		if !ok {
 			continue
@@ -85,6 +80,26 @@ func newArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
 		z.keys = append(z.keys, key)
 	}
 	return z, nil
+}
+
+// ErrTooMany is wrapped by errors of archives whose list of members is larger than any graph's.
+var ErrTooMany = errors.New("save the graph again, or copy the file again")
+
+// List returns the members of a zip archive. Little memory is taken for what it claims alone.
+func List(name string, r io.ReaderAt, size int64) ([]*zip.File, error) {
+	if err := fewMembers(name, r, size); err != nil {
+		return nil, err
+	}
+	bounded := &directory{ReaderAt: r, left: maxDirectory}
+	list, err := zip.NewReader(bounded, size)
+	if bounded.left < 0 {
+		return nil, fmt.Errorf("%s: the list of its members takes more than %d MiB: %w", name, maxDirectory>>20, ErrTooMany)
+	}
+	bounded.left = math.MaxInt64
+	if err != nil {
+		return nil, err
+	}
+	return list.File, nil
 }
 
 // maxMembers is more than a graph has arrays.
@@ -132,7 +147,7 @@ func fewMembers(name string, r io.ReaderAt, size int64) error {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
 		if n := binary.LittleEndian.Uint64(b[32:]); string(b[:4]) == record && n > maxMembers {
-			return fmt.Errorf("%s claims to hold %d arrays, of at most %d: save the graph again, or copy the file again", name, n, maxMembers)
+			return fmt.Errorf("%s claims to hold %d arrays, of at most %d: %w", name, n, maxMembers, ErrTooMany)
 		}
 	}
 	return nil

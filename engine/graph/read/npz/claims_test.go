@@ -63,7 +63,7 @@ func TestArchiveThatNeverEndsToNameArrays(t *testing.T) {
 	end := append([]byte("PK\x05\x06"), make([]byte, 18)...)
 	end[10] = 100 // of its members
 	_, err := newArchive("g.npz", vast{size: size, tail: string(end), body: string(entry)}, size)
-	if err == nil || !strings.Contains(err.Error(), "g.npz: the list of its arrays takes more than 32 MiB") {
+	if err == nil || !strings.Contains(err.Error(), "g.npz: the list of its members takes more than 32 MiB") {
 		t.Error(err)
 	}
 }

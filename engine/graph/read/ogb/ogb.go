@@ -7,9 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/files"
 	"github.com/hopmesh/hopmesh/engine/graph/read/npz"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
@@ -32,36 +36,73 @@ func exists(path string) bool {
 // ogb is a folder that is being opened.
 type ogb struct {
 	source.Assembled
-	folder string
-	o      source.Options
-	memory *source.Memory
+	tree   tree
+	folder string // for sentences
+	// there are the files in raw/ and the folders in split/.
+	there, splits []string
+	o             source.Options
+	memory        *source.Memory
 }
 
-// Open reads the folder that raw/ and split/ are in.
-func Open(ctx context.Context, path string, o source.Options) (graph.Source, error) {
-	g := &ogb{folder: path, o: o, memory: &source.Memory{Limit: o.Memory}}
+// IsArchive reports whether a file is an archive, by its name.
+func IsArchive(name string) bool { return strings.HasSuffix(strings.ToLower(name), ".zip") }
+
+// Open reads the folder that raw/ and split/ are in: on this machine, in a store, or in a zip
+// archive as the Open Graph Benchmark serves it.
+func Open(ctx context.Context, name string, o source.Options) (graph.Source, error) {
+	where, err := treeOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	g := &ogb{tree: where, folder: files.Base(name), o: o, memory: &source.Memory{Limit: o.Memory}}
 	g.Info.Format = "ogb"
 	if err := g.open(ctx); err != nil {
-		err = errors.Join(err, g.Assembled.Close())
+		err = errors.Join(err, g.Assembled.Close(), where.close())
 		if errors.Is(err, source.ErrMemory) {
-			return nil, fmt.Errorf("%s: %w: raise {dataset.memory}", filepath.Base(path), err)
+			return nil, fmt.Errorf("%s: %w: raise {dataset.memory}", g.folder, err)
 		}
 		return nil, err
+	}
+	before := g.Closer
+	g.Closer = func() error {
+		if before != nil {
+			return errors.Join(before(), where.close())
+		}
+		return where.close()
 	}
 	return &g.Assembled, nil
 }
 
-func (g *ogb) raw(name string) string { return filepath.Join(g.folder, "raw", name) }
+// look lists what there is.
+func (g *ogb) look(ctx context.Context) (top []string, err error) {
+	for folder, to := range map[string]*[]string{"": &top, "raw": &g.there, "split": &g.splits} {
+		entries, err := g.tree.list(ctx, folder)
+		if err != nil {
+			return nil, fmt.Errorf("list the files of %s: %w", g.folder, err)
+		}
+		for _, e := range entries {
+			if folder != "split" || e.folder {
+				*to = append(*to, e.name)
+			}
+		}
+	}
+	return top, nil
+}
+
+func (g *ogb) has(raw string) bool { return slices.Contains(g.there, raw) }
 
 func (g *ogb) open(ctx context.Context) error {
+	top, err := g.look(ctx)
 	switch {
-	case exists(g.raw("triplet-type-list.csv.gz")):
-		return fmt.Errorf("%s has vertices and edges of several kinds, and only graphs of one kind can be taken: import one kind of its edges as csv", filepath.Base(g.folder))
-	case exists(g.raw("data.npz")):
+	case err != nil:
+		return err
+	case g.has("triplet-type-list.csv.gz"):
+		return fmt.Errorf("%s has vertices and edges of several kinds, and only graphs of one kind can be taken: import one kind of its edges as csv", g.folder)
+	case g.has("data.npz"):
 		if err := g.archives(ctx); err != nil {
 			return err
 		}
-	case exists(g.raw("edge.csv.gz")):
+	case g.has(ogbEdges):
 		if err := g.tables(ctx); err != nil {
 			return err
 		}
@@ -71,7 +112,7 @@ func (g *ogb) open(ctx context.Context) error {
 	if err := g.readSplits(ctx); err != nil {
 		return err
 	}
-	if note := source.NotRead(g.folder, func(name string) bool { return name == "raw" || name == "split" }); note != "" {
+	if note := source.NotReadOf(g.folder, top, func(name string) bool { return name == "raw" || name == "split" }); note != "" {
 		g.Remarks = append(g.Remarks, note)
 	}
 	g.Remarks = append(g.Remarks, "Edges were taken in the direction that they are listed in: the Open Graph Benchmark lists an undirected edge once, so that such a graph is to be imported with {dataset.undirected}.")
@@ -80,20 +121,9 @@ func (g *ogb) open(ctx context.Context) error {
 
 // readSplits reads each folder in split/ as one split, in the order of the names.
 func (g *ogb) readSplits(ctx context.Context) error {
-	folder := filepath.Join(g.folder, "split")
-	if !exists(folder) {
-		return nil
-	}
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return fmt.Errorf("list the splits: %w", err)
-	}
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
-		}
+	for _, split := range g.splits {
 		if len(g.Marks) == graph.MaxSplits {
-			return fmt.Errorf("%s holds more than %d splits: leave some out", folder, graph.MaxSplits)
+			return fmt.Errorf("%s holds more than %d splits: leave some out", g.folder, graph.MaxSplits)
 		}
 		m := source.Marking{Vertices: g.Info.Vertices, Memory: g.memory}
 		if err := m.Room(1); err != nil {
@@ -101,7 +131,7 @@ func (g *ogb) readSplits(ctx context.Context) error {
 		}
 		for i, name := range []string{"train.csv.gz", "valid.csv.gz", "test.csv.gz"} {
 			mark := graph.Train + graph.Mark(i)
-			if err := g.readPart(ctx, &m, mark, filepath.Join(folder, e.Name(), name), "split/"+e.Name()+"/"+name); err != nil {
+			if err := g.readPart(ctx, &m, mark, "split/"+split+"/"+name); err != nil {
 				return err
 			}
 		}
@@ -110,8 +140,8 @@ func (g *ogb) readSplits(ctx context.Context) error {
 	return nil
 }
 
-func (g *ogb) readPart(ctx context.Context, m *source.Marking, mark graph.Mark, path, name string) error {
-	return g.lines(ctx, path, name, source.MaxLine, func(line uint64, text []byte) error {
+func (g *ogb) readPart(ctx context.Context, m *source.Marking, mark graph.Mark, name string) error {
+	return g.lines(ctx, name, name, source.MaxLine, func(line uint64, text []byte) error {
 		v, ok := source.ParseID(source.Trim(text))
 		if !ok || v < 0 || v >= int64(g.Info.Vertices) {
 			return fmt.Errorf("%s, line %d: there is not a vertex %s, as there are %d, numbered from 0: leave it out", name, line, source.Shorten(text), g.Info.Vertices)
@@ -123,15 +153,14 @@ func (g *ogb) readPart(ctx context.Context, m *source.Marking, mark graph.Mark, 
 	})
 }
 
-// lines yields the lines of a file.
-func (g *ogb) lines(ctx context.Context, path, name string, bound int, yield func(line uint64, text []byte) error) error {
-	if err := source.Regular(path); err != nil {
+// lines yields the lines of a file. name is for sentences.
+func (g *ogb) lines(ctx context.Context, file, name string, bound int, yield func(line uint64, text []byte) error) error {
+	f, err := g.tree.open(ctx, file)
+	if err != nil {
 		return fmt.Errorf("%s is missing: %w", name, err)
 	}
-	l, err := source.OpenLines(ctx, path, bound, nil)
-	if err != nil {
-		return err
-	}
+	defer f.Close() // it was only read
+	l := source.NewLines(ctx, path.Base(file), f, bound, nil)
 	defer l.Close()
 	l.Name = name
 	return source.EachLine(ctx, l, yield)
@@ -140,12 +169,14 @@ func (g *ogb) lines(ctx context.Context, path, name string, bound int, yield fun
 // archives opens the raw files of the largest graphs: data.npz has edges and
 // features, node-label.npz the labels.
 func (g *ogb) archives(ctx context.Context) error {
-	for _, name := range []string{"data.npz", "node-label.npz"} {
-		if err := source.Regular(g.raw(name)); err != nil {
-			return fmt.Errorf("raw/%s is missing: %w", name, err)
-		}
+	data, labels := g.tree.place("raw/data.npz"), g.tree.place("raw/node-label.npz")
+	if data == "" {
+		return fmt.Errorf("%s has its arrays packed within raw/data.npz, which is read at many places: unpack it, and give the folder that raw/ and split/ are in", g.folder)
 	}
-	opened, err := npz.OpenOGB(ctx, g.raw("data.npz"), g.raw("node-label.npz"), g.o, g.memory)
+	if !g.has("node-label.npz") {
+		return errors.New("raw/node-label.npz is missing: copy the folder again")
+	}
+	opened, err := npz.OpenOGB(ctx, data, labels, g.o, g.memory)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func TestOGBRefusals(t *testing.T) {
 		"splits overlap":     {readtest.OGB().With("split/time/test.csv.gz", "1\n3\n"), "split/time/test.csv.gz, line 2: vertex 3 is in val and in test: take it out of one"},
 		"half a split":       {readtest.OGB().Without("split/time/test.csv.gz"), "split/time/test.csv.gz is missing: there is no file or folder "},
 		"no edges":           {readtest.OGB().Without("raw/edge.csv.gz"), " holds neither raw/edge.csv.gz nor raw/data.npz, as the Open Graph Benchmark's folders do: give the folder that raw/ and split/ are in"},
-		"no labels":          {packed(t).Without("raw/node-label.npz"), "raw/node-label.npz is missing: there is no file or folder "},
+		"no labels":          {packed(t).Without("raw/node-label.npz"), "raw/node-label.npz is missing: copy the folder again"},
 		"other labels":       {packed(t).With("raw/node-label.npz", string(readtest.Lists().Bytes(t, zip.Store))), "node-label.npz holds no node_label, but edge_index, test_mask,"},
 		"other data":         {packed(t).With("raw/data.npz", string(readtest.Lists().Bytes(t, zip.Store))), "data.npz holds no num_nodes_list, but edge_index, test_mask,"},
 	} {

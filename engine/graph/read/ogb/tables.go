@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -28,7 +27,7 @@ func (g *ogb) tables(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	size, unused, err := g.list()
+	size, unused, err := g.list(ctx)
 	if err != nil {
 		return err
 	}
@@ -41,7 +40,7 @@ func (g *ogb) tables(ctx context.Context) error {
 		return err
 	}
 	g.ReadEdges = g.readEdges
-	if exists(g.raw(ogbFeatures)) {
+	if g.has(ogbFeatures) {
 		if err := g.width(ctx); err != nil {
 			return err
 		}
@@ -50,26 +49,23 @@ func (g *ogb) tables(ctx context.Context) error {
 	if len(unused) > 0 {
 		g.Remarks = append(g.Remarks, fmt.Sprintf("Not used of raw/: %s.", source.Listed(unused)))
 	}
-	if !exists(g.raw(ogbLabels)) {
+	if !g.has(ogbLabels) {
 		return nil
 	}
 	return g.readLabels(ctx)
 }
 
 // list returns how large the raw files are, and which are not used.
-func (g *ogb) list() (size uint64, unused []string, err error) {
-	entries, err := os.ReadDir(g.raw(""))
-	if err != nil {
-		return 0, nil, fmt.Errorf("list the raw files: %w", err)
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil {
-			return 0, nil, fmt.Errorf("list the raw files: %w", err)
-		}
-		size += uint64(info.Size())
-		if !slices.Contains([]string{ogbEdges, ogbFeatures, ogbLabels, ogbVertices, ogbCount}, e.Name()) && strings.HasSuffix(e.Name(), ".csv.gz") {
-			unused = append(unused, e.Name())
+func (g *ogb) list(ctx context.Context) (size uint64, unused []string, err error) {
+	for _, name := range g.there {
+		if slices.Contains([]string{ogbEdges, ogbFeatures, ogbLabels, ogbVertices, ogbCount}, name) {
+			n, err := g.tree.size(ctx, "raw/"+name)
+			if err != nil {
+				return 0, nil, fmt.Errorf("look at raw/%s: %w", name, err)
+			}
+			size += uint64(n)
+		} else if strings.HasSuffix(name, ".csv.gz") {
+			unused = append(unused, name)
 		}
 	}
 	return size, unused, nil
@@ -79,7 +75,7 @@ func (g *ogb) list() (size uint64, unused []string, err error) {
 func (g *ogb) number(ctx context.Context, name string) (uint64, error) {
 	var number uint64
 	found := 0
-	err := g.lines(ctx, g.raw(name), name, source.MaxLine, func(line uint64, text []byte) error {
+	err := g.lines(ctx, "raw/"+name, name, source.MaxLine, func(line uint64, text []byte) error {
 		v, ok := source.ParseID(source.Trim(text))
 		if found++; !ok || v < 0 {
 			return fmt.Errorf("%s, line %d: %s is not a number: copy the folder again", name, line, source.Shorten(text))
@@ -108,7 +104,7 @@ func (g *ogb) readEdges(ctx context.Context, yield func(graph.EdgeBatch) error) 
 		b.Src, b.Dst = b.Src[:0], b.Dst[:0]
 		return err
 	}
-	err := g.lines(ctx, g.raw(ogbEdges), ogbEdges, source.MaxLine, func(line uint64, text []byte) error {
+	err := g.lines(ctx, "raw/"+ogbEdges, ogbEdges, source.MaxLine, func(line uint64, text []byte) error {
 		src, i := source.PlainInteger(text, 0)
 		if i >= len(text) || text[i] != ',' {
 			return fmt.Errorf("%s, line %d: %s is not two vertices with a comma between them: copy the folder again", ogbEdges, line, source.Shorten(text))
@@ -145,7 +141,7 @@ var errEnough = errors.New("what was looked for is found")
 
 // width counts the features in the first line.
 func (g *ogb) width(ctx context.Context) error {
-	err := g.lines(ctx, g.raw(ogbFeatures), ogbFeatures, source.MaxFeaturesLine, func(_ uint64, text []byte) error {
+	err := g.lines(ctx, "raw/"+ogbFeatures, ogbFeatures, source.MaxFeaturesLine, func(_ uint64, text []byte) error {
 		g.Info.Features = bytes.Count(text, []byte{','}) + 1
 		return errEnough
 	})
@@ -163,7 +159,7 @@ func (g *ogb) width(ctx context.Context) error {
 func (g *ogb) readFeatures(ctx context.Context, yield func(graph.FeatureBatch) error) error {
 	var b graph.FeatureBatch
 	rows, width := uint32(0), g.Info.Features
-	err := g.lines(ctx, g.raw(ogbFeatures), ogbFeatures, source.MaxFeaturesLine, func(line uint64, text []byte) error {
+	err := g.lines(ctx, "raw/"+ogbFeatures, ogbFeatures, source.MaxFeaturesLine, func(line uint64, text []byte) error {
 		if rows == g.Info.Vertices {
 			return fmt.Errorf("%s, line %d: there are %d vertices only: copy the folder again", ogbFeatures, line, rows)
 		}
@@ -201,7 +197,7 @@ func (g *ogb) readFeatures(ctx context.Context, yield func(graph.FeatureBatch) e
 }
 
 func (g *ogb) readLabels(ctx context.Context) error {
-	err := g.lines(ctx, g.raw(ogbLabels), ogbLabels, source.MaxLine, func(line uint64, text []byte) error {
+	err := g.lines(ctx, "raw/"+ogbLabels, ogbLabels, source.MaxLine, func(line uint64, text []byte) error {
 		if n := bytes.Count(text, []byte{','}) + 1; n > 1 {
 			return fmt.Errorf("%s, line %d: there are labels for %d tasks, and a vertex has one: leave one column", ogbLabels, line, n)
 		}
