@@ -84,8 +84,9 @@ class Mesh:
         """Imports a graph, and returns it when the mesh has it.
 
         ``source`` is a path on the daemon's machine, or a list of paths, of which each may be
-        ``NODE:/PATH``, or an address (https, s3, gs); a PyG ``Data``; or a pandas DataFrame of edges, with ``vertices`` as
-        another of ids, features, ``label`` and ``split``. Instead of it, arrays may be given:
+        ``NODE:/PATH``, or an address (https, s3, gs); a PyG ``Data``; or a pandas DataFrame of
+        edges, with ``vertices`` as another of ids, features, ``label`` and ``split``. Instead of
+        it, arrays may be given:
         ``edge_index``, and also ``x``, ``y``, ``train_mask``, ``val_mask``, ``test_mask``,
         ``edge_weight`` and ``num_nodes``. A ``y`` with several columns holds several labels of
         a vertex, or numbers to predict: ``task`` says which if it can be both. So do several
@@ -229,7 +230,8 @@ class Mesh:
         """Starts a job whose model is this program's, or takes it up, and returns its batches.
 
         Each node needs one process that calls this with the same arguments: :meth:`run`,
-        ``hopmesh run`` and ``python -m hopmesh.run`` start them. On a mesh of one node, this process is enough.
+        ``hopmesh run`` and ``python -m hopmesh.run`` start them. On a mesh of one node, this
+        process is enough.
 
         ``batch_size`` counts the seed vertices of all ranks together. ``fanout`` says how many
         neighbours are drawn at each hop, from the seed vertices outwards, and 0 takes all; without

@@ -49,7 +49,9 @@ def test_a_node_dies_meanwhile(tmp_path: Path) -> None:
             assert not held.exists() or not list(held.iterdir())
 
 
-def test_a_script_that_fails(mesh: Mesh, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_script_that_fails(
+    mesh: Mesh, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     script = tmp_path / "fails.py"
     script.write_text("import sys\nprint(sys.argv[1:])\nsys.exit('it went wrong')\n")
     seen = Mesh(mesh._client)  # as it is seen by whoever has not started it

@@ -10,7 +10,9 @@ folder, epochs = sys.argv[1], int(sys.argv[2])
 mesh = hopmesh.connect()
 loader = mesh.loader("cora", fanout=[2], batch_size=64, epochs=epochs, kind="numpy", seed=1)
 before = mesh.restore()
-print("rank", loader.rank, "of", loader.size, os.environ["HOPMESH_SIZE"], "after", before, flush=True)
+print(
+    "rank", loader.rank, "of", loader.size, os.environ["HOPMESH_SIZE"], "after", before, flush=True
+)
 for epoch in loader.epochs():
     seen = 0
     for batch in loader:
