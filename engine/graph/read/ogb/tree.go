@@ -89,7 +89,7 @@ type stored string
 
 func (s stored) place(name string) string {
 	to := string(s)
-	for _, part := range strings.Split(name, "/") {
+	for part := range strings.SplitSeq(name, "/") {
 		if part != "" {
 			to = web.Join(to, part)
 		}

@@ -1,0 +1,60 @@
+package api
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestScriptsRun(t *testing.T) {
+	for _, network := range networks {
+		f := &fake{}
+		c := serve(t, network, f)
+		var lines []string
+		tell := func(e RunEvent) {
+			if e.Line != nil {
+				lines = append(lines, e.Node+": "+*e.Line)
+			}
+		}
+		r := RunRequest{Name: "train.py", Script: "print(1)\n", Args: []string{"--a", "b c"}, Run: "night"}
+		d, err := c.RunScript(t.Context(), r, tell)
+		if err != nil || d.Run != "ab12" || len(d.Nodes) != 1 || len(lines) != 1 || lines[0] != "n1: print(1)\n" {
+			t.Errorf("%s: %+v, %q, %v", network, d, lines, err)
+		}
+		f.err = NewError(422, "the script beside n1 ended with exit code 3")
+		if _, err := c.RunScript(t.Context(), r, tell); err == nil || err.Error() != f.err.Error() {
+			t.Errorf("%s: %v", network, err)
+		}
+	}
+}
+
+// Who may run a script on a node may do all that its user may.
+func TestScriptsAreForOwners(t *testing.T) {
+	for _, r := range (server{&fake{}}).runRoutes() {
+		if r.who != owners {
+			t.Errorf("%s is for others", r.pattern)
+		}
+	}
+}
+
+func TestScriptsThatNobodyRuns(t *testing.T) {
+	good := RunRequest{Script: "x", Run: "a-1"}
+	if err := good.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(r *RunRequest){
+		"the script is empty":               func(r *RunRequest) { r.Script = "" },
+		"the script has 262145 bytes":       func(r *RunRequest) { r.Script = strings.Repeat("x", maxScript+1) },
+		"is no text in UTF-8":               func(r *RunRequest) { r.Script = "\xff" },
+		"arguments take 65538 bytes":        func(r *RunRequest) { r.Args = []string{strings.Repeat("x", maxArgs+1)} },
+		"an argument of the script, \"a\\x": func(r *RunRequest) { r.Args = []string{"a\x00"} },
+		"beside -1 nodes":                   func(r *RunRequest) { r.Nodes = -1 },
+		"\"none\" names no run":             func(r *RunRequest) { r.Run = "none" },
+		"\"a/b\" names no run":              func(r *RunRequest) { r.Run = "a/b" },
+	} {
+		r := good
+		change(&r)
+		if err := r.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
