@@ -117,7 +117,7 @@ test-python: $(PYTHON_TESTS) build ## the tests of the Python package, on real d
 PYTHON_STORES := .tools/python-stores
 
 .PHONY: test-python-stores
-test-python-stores: $(PYTHON_STORES) build ## imports from an S3 store (moto), on a real daemon (needs python3; fetches 150 MB)
+test-python-stores: $(PYTHON_STORES) build ## imports from an S3 store (moto), on a real daemon (needs python3 and pip)
 	cd python && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=. PYTHON_HOPMESH=$(CURDIR)/bin/hopmesh $(CURDIR)/$(PYTHON_STORES)/bin/pytest --override-ini 'addopts=-q -p no:cacheprovider' tests/stores
 
 $(PYTHON_STORES): python/tests/stores/requirements.txt

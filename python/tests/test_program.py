@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import CORA, until
+from conftest import CORA, Arrays, until
 
 import hopmesh
 
@@ -36,8 +36,8 @@ def test_labels_in_columns(task: str, columns: int) -> None:
         y += np.float32(0.25)
     y[made.random(y.shape) < 0.2] = np.nan
     n = np.arange(60)
-    graph = {"edge_index": np.stack([n, (n + 1) % 60]), "x": np.ones((60, 2), np.float32)}
-    masks = {"train_mask": n < 30, "val_mask": (n >= 30) & (n < 45), "test_mask": n >= 45}
+    graph: Arrays = {"edge_index": np.stack([n, (n + 1) % 60]), "x": np.ones((60, 2), np.float32)}
+    masks: Arrays = {"train_mask": n < 30, "val_mask": (n >= 30) & (n < 45), "test_mask": n >= 45}
     with hopmesh.up(nodes=1) as mesh:
         assert mesh.import_("g", y=y, **graph, **masks).task == task
         loader = mesh.loader("g", fanout=[2], batch_size=8, epochs=1, kind="numpy")

@@ -27,8 +27,14 @@ def test_a_node_dies_meanwhile(tmp_path: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
-        first = lambda: len(list(tmp_path.glob("n*.2"))) == 3  # noqa: E731
-        until("an epoch is over, or all", lambda: first() or run.poll() is not None)
+
+        def first() -> bool:
+            return len(list(tmp_path.glob("n*.2"))) == 3
+
+        until(
+            "all wait in the second epoch, or it has ended",
+            lambda: first() or run.poll() is not None,
+        )
         assert first(), run.communicate()
         mesh.kill("n3")
         (tmp_path / "go").touch()
