@@ -140,7 +140,7 @@ func (s Strategies) Check(r *recipe.Recipe, model *nn.Model, about dataset.About
 // learning names those that learn all targets.
 func (s Strategies) learning() (all []string) {
 	for _, d := range s {
-		if !d.Classes {
+		if !d.Classes && !d.Elsewhere {
 			all = append(all, d.Name)
 		}
 	}

@@ -260,8 +260,8 @@ func strategiesOf(asked string) (of []forecast.Strategy, err error) {
 			continue
 		}
 		check := d.Check
-		if d.Classes {
-			check = recipe.Strategies.Check // also of the task
+		if d.Classes || d.Elsewhere {
+			check = recipe.Strategies.Check // also of the task, or the model
 		}
 		of = append(of, forecast.Strategy{
 			Name: d.Name, Deal: d.Deal, Asking: d.Asking, Check: check, Complete: d.Complete, Exact: d.Exact, Hooks: d.Forecast,
