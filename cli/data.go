@@ -217,7 +217,7 @@ func printDataset(w io.Writer, d api.Dataset) error {
 }
 
 func described(d api.Dataset) [][]string {
-	return [][]string{
+	rows := [][]string{
 		{"Vertices", output.Thousands(d.Vertices)},
 		{"Edges", output.Thousands(d.Edges)},
 		{"Features", fmt.Sprintf("%d as %s", d.Features, d.DType)},
@@ -227,6 +227,13 @@ func described(d api.Dataset) [][]string {
 		{"Edge cut", fmt.Sprintf("%s edges, %s", output.Thousands(d.EdgeCut), output.Percent(d.EdgeCutShare))},
 		{"Balance", fmt.Sprintf("%.2f by vertices, %.2f by edges, %.2f by training vertices", d.Balance, d.BalanceEdges, d.BalanceTraining)},
 	}
+	for _, t := range d.Types {
+		rows = append(rows, []string{"Type " + t.Name, fmt.Sprintf("%s, %s", output.Plural(int(t.Vertices), "vertex", "vertices"), output.Plural(t.Features, "feature", "features"))})
+	}
+	for _, r := range d.Relations {
+		rows = append(rows, []string{"Relation " + r.Name, fmt.Sprintf("from %s to %s, %s", r.Source, r.Target, output.Plural(int(r.Edges), "edge", "edges"))})
+	}
+	return rows
 }
 
 // classes returns how many there are, and their names.

@@ -48,11 +48,14 @@ type Dataset struct {
 
 // About describes the graph.
 type About struct {
-	Vertices    uint64 `json:"vertices"`
-	Edges       uint64 `json:"edges"`
-	Features    int    `json:"features"`
-	Classes     int    `json:"classes"`           // or columns of other targets
-	Targets     string `json:"targets,omitempty"` // empty: one class each
+	Vertices uint64 `json:"vertices"`
+	Edges    uint64 `json:"edges"`
+	Features int    `json:"features"`
+	Classes  int    `json:"classes"`           // or columns of other targets
+	Targets  string `json:"targets,omitempty"` // empty: one class each
+	// Types describes the types of vertices and the relations of edges, in the engine's JSON; empty:
+	// there is one of each.
+	Types       string `json:"types,omitempty"`
 	Weighted    bool   `json:"weighted,omitempty"`
 	Sparse      bool   `json:"sparse,omitempty"`
 	DType       string `json:"dtype"`

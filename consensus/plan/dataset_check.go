@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -78,6 +79,9 @@ func (a About) check() error {
 	}
 	if len(a.ClassNames) > 0 && len(a.ClassNames) != a.Classes || size > MaxClassNames {
 		return fmt.Errorf("%w: %d names of %d bytes for %d classes", ErrInvalid, len(a.ClassNames), size, a.Classes)
+	}
+	if len(a.Types) > MaxClassNames || !utf8.ValidString(a.Types) {
+		return fmt.Errorf("%w: types of %d bytes, or not in UTF-8", ErrInvalid, len(a.Types))
 	}
 	if a.EdgeCut > a.Edges {
 		return fmt.Errorf("%w: %d edges of %d are cut", ErrInvalid, a.EdgeCut, a.Edges)

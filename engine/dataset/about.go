@@ -13,6 +13,8 @@ type About struct {
 	Classes  int // or columns of other targets
 	Targets  graph.Targets
 	Splits   []graph.SplitInfo
+	// Relations is how many relations edges have; 0: they have none.
+	Relations int
 	// Balance are the weights of losses that balance the targets of training vertices (see
 	// package balance); nil: they were not counted.
 	Balance []float64
@@ -36,6 +38,9 @@ func DescribePart(shards []*graph.Shard, summaries []*sample.Summary, seeds []*g
 			a.Edges += uint64(len(s.Indices))
 		}
 		a.Features, a.Classes, a.Targets = s.Features, s.Classes, s.Targets
+		if s.Related != nil {
+			a.Relations = s.Related.Count
+		}
 		of := (*graph.Seeds)(nil)
 		if n < len(seeds) {
 			of = seeds[n]

@@ -103,6 +103,9 @@ func (d *Graph) learn(seeds []*graph.Seeds) {
 // mappedBytes is about as much as the shard's file has.
 func mappedBytes(s *graph.Shard) uint64 {
 	n := 8*len(s.Indptr) + 4*len(s.Indices) + 4*len(s.Weights) + 4*len(s.Dense) + 2*len(s.DenseBF16) + 4*len(s.Labels) + len(s.YesOrNo) + 4*len(s.Numbers)
+	if s.Related != nil {
+		n += 4 * len(s.Related.Of)
+	}
 	if s.Sparse != nil {
 		n += 8*len(s.Sparse.Indptr) + 4*len(s.Sparse.Columns) + 4*len(s.Sparse.Values) + 2*len(s.Sparse.ValuesBF16)
 	}

@@ -46,7 +46,7 @@ func (w *weaver) open(t *sample.Topology) {
 }
 
 // valued reports whether entries have values.
-func (w *weaver) valued() bool { return w.form.Weighting != sample.Ones }
+func (w *weaver) valued() bool { return w.form.Valued() }
 
 // entryBytes is what an entry takes.
 func (w *weaver) entryBytes() int {
@@ -59,6 +59,15 @@ func (w *weaver) entryBytes() int {
 // weave returns the block of n rows from first on, which is valid until the next one. More
 // entries than there is room for lie in a file in a folder.
 func (w *weaver) weave(first, n, room int, dir string) (*sample.Block, error) {
+	b, err := w.weaveEntries(first, n, room, dir)
+	if err == nil && w.form.Relations > 0 {
+		b.Relate(w.form.Relations)
+	}
+	return b, err
+}
+
+// weaveEntries is weave without the matrix by relation.
+func (w *weaver) weaveEntries(first, n, room int, dir string) (*sample.Block, error) {
 	b := &w.block
 	*b = sample.Block{Own: first}
 	b.Rows, b.Cols, b.Stamp = n, w.halo.total(), tensor.NewStamp()

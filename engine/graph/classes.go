@@ -39,5 +39,8 @@ func (m *Meta) Describe(metadata map[string]string) map[string]string {
 		names, _ := json.Marshal(m.ClassNames) // strings never fail
 		metadata["class_names"] = string(names)
 	}
+	if text, err := m.Types.Text(); err == nil && text != "" { // CheckSource has seen the error
+		metadata["types"] = text
+	}
 	return metadata
 }

@@ -27,6 +27,8 @@ type Manifest struct {
 	Classes  int    `json:"classes"`          // or columns of other targets
 	// Targets are those of the vertices.
 	Targets Targets `json:"targets,omitempty"`
+	// Types are those of vertices and edges; nil: there is one.
+	Types *Types `json:"types,omitempty"`
 	// Splits counts the vertices of each split's parts.
 	Splits      []SplitInfo `json:"splits"`
 	DType       DType       `json:"dtype"`

@@ -32,6 +32,7 @@ type Shard struct {
 	Indptr  []int64
 	Indices []int32
 	Weights []float32 // nil: all 1
+	Related *Related  // nil: the graph has no relations; then Weights may be set
 
 	// Features are dense, Features elements per row, in one of these two; or sparse.
 	DenseRows

@@ -55,6 +55,13 @@ func (s *Shard) loadMetadata(format string) error {
 		return fmt.Errorf("its metadata tells of shard %d of %d, with %d vertices from %d of %d", s.Number, s.Shards, s.Vertices, first, total)
 	}
 	s.First, s.Total = uint32(first), uint32(total)
+	if text := meta["relations"]; text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > MaxRelations {
+			return fmt.Errorf("its metadata has %.20q relations, which is no number from 1 to %d", text, MaxRelations)
+		}
+		s.Related = &Related{Count: n}
+	}
 	s.Targets = Targets(meta["targets"])
 	if err := CheckTargets(s.Targets, s.Classes); err != nil {
 		return err
@@ -114,6 +121,9 @@ func (s *Shard) loadEdges() (err error) {
 	}
 	if err := checkIndptr("indptr", s.Indptr, len(s.Indices)); err != nil {
 		return err
+	}
+	if s.Related != nil {
+		return s.loadRelations()
 	}
 	if err := checkRows("indices", s.Indptr, s.Indices, int64(s.Total)); err != nil {
 		return err

@@ -38,7 +38,9 @@ func NewSkeleton(s *Shard, stats FeatureStats, edges bool) *Skeleton {
 		Features: s.Features, Classes: s.Classes, Wide: Wide{Targets: s.Targets}, DType: s.DType, Labels: s.Labels, Marks: s.Marks,
 	}
 	if edges {
-		bare.Indptr, bare.Indices, bare.Weights = s.Indptr, s.Indices, s.Weights
+		bare.Indptr, bare.Indices, bare.Weights, bare.Related = s.Indptr, s.Indices, s.Weights, s.Related
+	} else if s.Related != nil {
+		bare.Related = &Related{Count: s.Related.Count}
 	}
 	return &Skeleton{Shard: bare, Stats: stats, Edges: int64(len(s.Indices))}
 }
@@ -65,6 +67,9 @@ func (k *Skeleton) Parts() ([][]byte, error) {
 	}
 	if s.Weights != nil {
 		add("weights", safetensors.F32, raw(s.Weights), int64(len(s.Weights)))
+	}
+	if s.Related != nil && s.Indptr != nil {
+		add("relations", safetensors.F32, raw(s.Related.Of), int64(len(s.Related.Of)))
 	}
 	if s.Labels != nil {
 		add("labels", safetensors.I32, raw(s.Labels), n)
@@ -114,7 +119,7 @@ type SkeletonSize struct {
 
 // SizeOf returns the SkeletonSize of a whole shard.
 func SizeOf(s *Shard) SkeletonSize {
-	return SkeletonSize{int64(s.Vertices), int64(len(s.Indices)), len(s.Marks), s.Labels != nil, s.Weights != nil}
+	return SkeletonSize{int64(s.Vertices), int64(len(s.Indices)), len(s.Marks), s.Labels != nil, s.Weights != nil || s.Related != nil}
 }
 
 // Size returns an upper bound on the bytes of such a skeleton, with its edges or without,
@@ -143,6 +148,9 @@ func (z SkeletonSize) Size(edges, labels bool) int64 {
 // Shed gives up the edges of a skeleton's shard, and the message that they came in.
 func (s *Shard) Shed() {
 	s.Indptr, s.Indices, s.Weights, s.file = nil, nil, nil, nil
+	if s.Related != nil {
+		s.Related = &Related{Count: s.Related.Count}
+	}
 	s.Labels = slices.Clone(s.Labels)
 	for i := range s.Marks {
 		s.Marks[i] = slices.Clone(s.Marks[i])

@@ -28,7 +28,7 @@ type Source interface {
 
 // Meta describes a source before it is read through.
 type Meta struct {
-	Format   string // npz, planetoid, ogb, csv, parquet, rmat, sbm
+	Format   string // npz, planetoid, ogb, csv, parquet, typed, rmat, sbm
 	Vertices uint32
 	// Edges is the number of edges in the source, before mirroring and merging.
 	Edges    uint64
@@ -41,6 +41,9 @@ type Meta struct {
 	Targets  Targets `json:",omitempty"`
 	// ClassNames holds the names of classes, or of columns; nil: they have none.
 	ClassNames []string
+	// Types are those of vertices and edges; nil: there is one. Edges are Weighted then, their
+	// weights are their relations, and they come relation by relation, in that order.
+	Types *Types `json:",omitempty"`
 }
 
 // MaxVertices bounds a graph: ids are stored as signed 32-bit numbers.

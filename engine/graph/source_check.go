@@ -14,6 +14,14 @@ func CheckSource(src Source) error {
 	if meta.Features < 0 || meta.Features > MaxVertices || meta.Classes < 0 || meta.Classes > MaxVertices {
 		return fmt.Errorf("the source has %d features and %d classes", meta.Features, meta.Classes)
 	}
+	if t := meta.Types; t != nil {
+		if err := t.Check(uint64(meta.Vertices), meta.Features); err != nil {
+			return fmt.Errorf("the source is not usable: %w", err)
+		}
+		if _, err := t.Text(); err != nil {
+			return err
+		}
+	}
 	labels := src.Labels()
 	if labels != nil && len(labels) != n {
 		return fmt.Errorf("the source has %d labels for %d vertices", len(labels), n)

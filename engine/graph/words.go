@@ -13,6 +13,7 @@ var arrays = map[string]string{
 	"indptr":               "the in-edges of row v are the entries indptr[v] to indptr[v+1] of indices and weights",
 	"indices":              "the source of each edge, as its number in the whole graph",
 	"weights":              "the weight of each edge; without this array all are 1",
+	"relations":            "the relation of each edge, by its place among the relations that \"types\" lists",
 	"features":             "the features of row v",
 	"features.indptr":      "the features of row v that are not zero are the entries features.indptr[v] to features.indptr[v+1] of features.indices and features.values",
 	"features.indices":     "the column of each feature that is not zero",
@@ -40,6 +41,9 @@ func (s *Shard) sizes(format string) map[string]string {
 	}
 	if s.Targets != OneClass {
 		sizes["targets"] = string(s.Targets)
+	}
+	if s.Related != nil {
+		sizes["relations"] = strconv.Itoa(s.Related.Count)
 	}
 	return sizes
 }

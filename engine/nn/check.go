@@ -12,6 +12,8 @@ const (
 	maxWidth  = 1 << 16
 	maxHeads  = 256
 	maxSize   = 1<<31 - 1
+
+	maxRelations = 1024
 )
 
 // check returns an error that names the invalid settings, if any.
@@ -100,6 +102,12 @@ func (s *Spec) checkOwn() error {
 		return fmt.Errorf("{sage.aggregator} is %q, but may be mean, max or gcn", s.Aggregator)
 	case s.Model == "gat" && s.Version != 1 && s.Version != 2:
 		return fmt.Errorf("{gat.version} is %d, but may be 1 or 2", s.Version)
+	case s.Related() && (s.Relations < 1 || s.Relations > maxRelations):
+		return fmt.Errorf("an %s tells the relations of edges apart, and the dataset has none: choose another {model}, or import a typed graph", s.Model)
+	case s.Related() && (s.Bases < 0 || s.Bases > maxRelations):
+		return fmt.Errorf("{rgcn.bases} is %d, but must be from 1 to %d", s.Bases, maxRelations)
+	case s.Related() && s.SelfLoops == LoopsOn:
+		return fmt.Errorf("an %s has a weight for each vertex itself: leave out {model.self_loops}=on", s.Model)
 	case s.Model == "gcnii" && !(s.Alpha >= 0 && s.Alpha <= 1):
 		return fmt.Errorf("{gcnii.alpha} is %v, but must be from 0 to 1", s.Alpha)
 	case s.Model == "gcnii" && (!(s.Theta >= 0) || math.IsInf(s.Theta, 1)):
@@ -113,7 +121,7 @@ func (s *Spec) checkTogether() error {
 	switch {
 	case s.encoded() && s.Head != HeadLinear:
 		return fmt.Errorf("a %s always ends in a linear head: leave out {model.head}=%s", s.Model, s.Head)
-	case s.encoded() && s.Jump != JumpNone:
+	case s.projects() && s.Jump != JumpNone:
 		return fmt.Errorf("a %s has no jumping knowledge: leave out {model.jump}=%s", s.Model, s.Jump)
 	case s.preActivated() && s.Norm != NormLayer:
 		return fmt.Errorf("a %s has LayerNorm before each layer: leave out {norm} %s", s.Model, s.Norm)

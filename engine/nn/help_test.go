@@ -110,6 +110,9 @@ func (g *graph) block(targets []uint32, fanout int, f sample.Form, whole bool) s
 			if f.Weighting != sample.Ones {
 				b.Values = append(b.Values, float32(w))
 			}
+			if f.Relations > 0 {
+				b.Values = append(b.Values, float32((3*int(t)+5*int(u))%f.Relations))
+			}
 		}
 		if f.SelfLoops {
 			entry(t, 1)
@@ -125,6 +128,10 @@ func (g *graph) block(targets []uint32, fanout int, f sample.Form, whole bool) s
 	}
 	b.Cols = len(b.Vertices)
 	b.Transposed = transpose(&b.CSR)
+	if f.Relations > 0 {
+		b.Relate(f.Relations)
+		b.Related.Transposed = transpose(b.Related)
+	}
 	return b
 }
 
@@ -319,6 +326,10 @@ func specs() []nn.Spec {
 				if s.Head, s.Jump = nn.HeadLinear, nn.JumpNone; i >= 4 {
 					continue
 				}
+			case "rgcn":
+				if s.Jump = nn.JumpNone; i >= 8 {
+					continue
+				}
 			case "resgcn":
 				if s.Head, s.Jump, s.Norm = nn.HeadLinear, nn.JumpNone, nn.NormLayer; i >= 1 {
 					continue
@@ -350,6 +361,9 @@ func kinds() []nn.Spec {
 	}
 	for _, m := range []string{"gcn", "gin", "mlp", "contrast"} {
 		add(m, nil)
+	}
+	for _, bases := range []int{0, 2} {
+		add("rgcn", func(s *nn.Spec) { s.Relations, s.Bases = 4, bases })
 	}
 	add("gcnii", func(s *nn.Spec) { s.Layers = 3 })
 	add("resgcn", func(s *nn.Spec) { s.Layers = 3 })

@@ -18,8 +18,9 @@ type Kind struct {
 	// New creates the convolution for one place in a model.
 	New func(s Spec, p Place) Conv
 
-	frame  frame
-	hidden bool // users don't choose it
+	frame   frame
+	related bool // its blocks have the relations of edges
+	hidden  bool // users don't choose it
 }
 
 // A frame is what surrounds the convolutions of a model, whichever they are.
@@ -34,6 +35,9 @@ const (
 	// convolution but the first, whose result is added to what they were given. They
 	// precede the last map as well.
 	preActivated
+	// projected: plain, behind a linear map of the features. Types of vertices have columns of
+	// their own, so that it is a projection of each type.
+	projected
 )
 
 // residual returns the kind with the same convolutions in residual layers.
@@ -85,6 +89,7 @@ var kinds = map[string]Kind{
 	"gin":    {Weighting: sample.Sums, New: newGIN},
 	"gcnii":  {SelfLoops: true, Weighting: sample.Symmetric, New: newGCNII, frame: encoded},
 	"resgcn": residual(mean), // ResGCN+, as GNNPipe's authors have it
+	"rgcn":   {Weighting: sample.Ones, New: newRGCN, frame: projected, related: true},
 	"mlp":    {New: newLinear},
 	Program:  {Weighting: sample.Ones, New: newElsewhere, hidden: true},
 }

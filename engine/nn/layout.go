@@ -12,7 +12,7 @@ import (
 func (m *Model) layout(features, classes int) {
 	s := &m.spec
 	width, at := s.width(), features
-	if s.encoded() {
+	if s.projects() {
 		e := m.stage("encoder", newLinear(*s, Place{In: at, Out: width}), 0, at, width)
 		if s.Model == "gcnii" {
 			e.activate, e.info.CarryOut = tensor.ReLU, width

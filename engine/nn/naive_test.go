@@ -134,7 +134,11 @@ func (n *naive) symmetric() dense {
 }
 
 func (n *naive) mean(loop bool) dense {
-	a := n.adjacency(loop, func(int, int, float64) float64 { return 1 })
+	return averaged(n.adjacency(loop, func(int, int, float64) float64 { return 1 }))
+}
+
+// averaged divides each row by its sum, if that is not 0.
+func averaged(a dense) dense {
 	for t := range a {
 		count := 0.0
 		for _, x := range a[t] {
@@ -173,6 +177,8 @@ func (n *naive) conv(k int, x, h0 dense) dense {
 		return t.with(t.times(w("weight")), func(t, tw float64) float64 { return (1-beta)*t + beta*tw })
 	case "gat":
 		y = n.attention(k, x)
+	case "rgcn":
+		y = n.related(x, w("weight"), w("bases.weight"), w("bases.shares")).plus(x.times(w("root.weight")))
 	case "contrast":
 		y = n.mean(n.loops(false)).times(x).with(x, func(m, x float64) float64 { return m - x }).times(w("weight"))
 	case "mlp":
@@ -259,6 +265,35 @@ func (n *naive) attention(k int, x dense) dense {
 }
 
 // logits are those of all vertices.
+// related is the sum over relations of the neighbours' means times the weight of the relation.
+func (n *naive) related(x, stacked, bases, shares dense) dense {
+	in := len(x[0])
+	var y dense
+	for r := range n.Relations {
+		var w dense
+		if bases == nil {
+			w = stacked[r*in:][:in]
+		} else {
+			w = zeros(in, len(bases[0]))
+			for b := range shares[r] {
+				w = w.with(bases[b*in:][:in], func(x, y float64) float64 { return x + shares[r][b]*y })
+			}
+		}
+		means := averaged(n.adjacency(false, func(t, u int, _ float64) float64 {
+			if (3*t+5*u)%n.Relations == r {
+				return 1
+			}
+			return 0
+		}))
+		if part := means.times(x).times(w); y == nil {
+			y = part
+		} else {
+			y = y.plus(part)
+		}
+	}
+	return y
+}
+
 func (n *naive) logits() dense {
 	x := zeros(n.g.n, n.g.columns)
 	for i, v := range n.g.x {
@@ -336,7 +371,7 @@ func TestAgainstFormulas(t *testing.T) {
 		if s.Model != "resgcn" && i%3 == 0 {
 			s.Layers++
 		}
-		if !(s.Model == "sage" && s.Aggregator == "gcn") {
+		if !(s.Model == "sage" && s.Aggregator == "gcn") && !s.Related() {
 			s.SelfLoops = []string{nn.LoopsAuto, nn.LoopsOn, nn.LoopsOff}[i%3]
 		}
 		name, _ := json.Marshal(s)

@@ -48,6 +48,8 @@ var options = []Option{
 		"dropout of the weights of attention", share(func(s *Spec) *float64 { return &s.AttentionDropout })},
 	{"gcnii.alpha", "gcnii", "from 0 to 1", "0.1", "how much each layer takes of the first representation",
 		within(func(s *Spec) *float64 { return &s.Alpha }, 1)},
+	{"rgcn.bases", "rgcn", "a number from 1 to 1024", "each relation has a weight of its own", "how many weights those of all relations are combined of",
+		number(func(s *Spec) *int { return &s.Bases }, maxRelations)},
 	{"gcnii.theta", "gcnii", "a number from 0", "0.5", "how much the layers' weights count: log(theta/layer + 1)",
 		within(func(s *Spec) *float64 { return &s.Theta }, 1e9)},
 }

@@ -8,7 +8,7 @@ import (
 
 // A Spec describes a model. The meaning of its weights depends on all fields.
 type Spec struct {
-	Model  string `json:"model"`  // gcn, sage, gat, gin, gcnii, resgcn or mlp
+	Model  string `json:"model"`  // gcn, sage, gat, gin, gcnii, resgcn, rgcn or mlp
 	Layers int    `json:"layers"` // convolutions; products of an mlp
 	Hidden int    `json:"hidden"` // hidden width (per head for gat)
 	Heads  int    `json:"heads"`  // of a gat
@@ -32,6 +32,8 @@ type Spec struct {
 	AttentionDropout float64 `json:"attention_dropout,omitempty"` // of gat
 	Alpha            float64 `json:"alpha,omitempty"`             // of gcnii
 	Theta            float64 `json:"theta,omitempty"`             // of gcnii
+	Bases            int     `json:"bases,omitempty"`             // of rgcn; 0: each relation has a weight of its own
+	Relations        int     `json:"relations,omitempty"`         // of the dataset, for rgcn
 }
 
 // The words a spec may contain.
@@ -95,8 +97,17 @@ func (s *Spec) width() int {
 	return s.Hidden
 }
 
-// encoded reports whether a linear map of the features precedes the first layer.
-func (s *Spec) encoded() bool { return kinds[s.Model].frame != plain }
+// encoded reports whether the layers stand between two linear maps.
+func (s *Spec) encoded() bool {
+	frame := kinds[s.Model].frame
+	return frame == encoded || frame == preActivated
+}
+
+// projects reports whether a linear map of the features precedes the first layer.
+func (s *Spec) projects() bool { return kinds[s.Model].frame != plain }
+
+// Related reports whether the model knows the relations of edges.
+func (s *Spec) Related() bool { return kinds[s.Model].related }
 
 // preActivated reports whether norm and activation precede layers, which add to their input.
 func (s *Spec) preActivated() bool { return kinds[s.Model].frame == preActivated }
@@ -108,5 +119,9 @@ func (s *Spec) form() sample.Form {
 	if s.SelfLoops != LoopsAuto {
 		loops = s.SelfLoops == LoopsOn
 	}
-	return sample.Form{SelfLoops: loops, Weighting: k.Weighting}
+	f := sample.Form{SelfLoops: loops, Weighting: k.Weighting}
+	if k.related {
+		f.Relations = s.Relations
+	}
+	return f
 }

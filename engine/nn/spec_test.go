@@ -51,7 +51,12 @@ func TestBadSpecs(t *testing.T) {
 		}
 	}
 	for _, model := range nn.Models() {
-		if _, err := nn.New(nn.Defaults(model), 10, 3); err != nil {
+		s := nn.Defaults(model)
+		if _, err := nn.New(s, 10, 3); s.Related() && (err == nil || !strings.Contains(err.Error(), "the dataset has none")) {
+			t.Errorf("%s without relations: %v", model, err)
+		}
+		s.Relations = 2
+		if _, err := nn.New(s, 10, 3); err != nil {
 			t.Errorf("the defaults of %s: %v", model, err)
 		}
 		if _, err := nn.New(nn.Defaults(model), 0, 3); err == nil || !strings.Contains(err.Error(), "no features") {

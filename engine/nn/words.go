@@ -41,6 +41,9 @@ func edgesInWords(f sample.Form) string {
 	default:
 		text += " Weights do not count."
 	}
+	if f.Relations > 0 {
+		text += fmt.Sprintf(" Each edge has one of %d relations, numbered as the dataset lists them; edges of different relations from u to v stay apart.", f.Relations)
+	}
 	return text
 }
 

@@ -59,6 +59,9 @@ func (r Recipe) Check(about dataset.About, rules Rules) error {
 	if err != nil {
 		return err
 	}
+	if r.Model.Related() && r.Model.Relations != about.Relations {
+		return fmt.Errorf("the model tells %d relations apart, and the edges of the dataset have %d: train it on the dataset that it was made for", r.Model.Relations, about.Relations)
+	}
 	if err := rules.Check(&r, model, about); err != nil {
 		return err
 	}

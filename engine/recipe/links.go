@@ -66,6 +66,8 @@ func (r *Recipe) checkLinks(about dataset.About) error {
 		return err
 	}
 	switch {
+	case r.Model.Related():
+		return fmt.Errorf("{task} link takes edges away by their ends, and an %s sees them by relation: choose another {model}", r.Model.Model)
 	case about.Features == 0:
 		return errors.New("the dataset has no features for the model to read: import it again from a source that has some")
 	case about.Edges == 0 || about.Vertices < 2:

@@ -11,7 +11,7 @@ import (
 func BenchmarkSample(b *testing.B) {
 	t := topology(b, rmat(b, 1<<20, 1<<24))
 	for _, fanouts := range [][]int{{25, 10}, {15, 10, 5}} {
-		for _, form := range []Form{{}, {true, Symmetric}} {
+		for _, form := range []Form{{}, {SelfLoops: true, Weighting: Symmetric}} {
 			for _, table := range []string{"dense", "sparse", "own"} {
 				for threads := 1; threads <= 2; threads++ {
 					name := fmt.Sprintf("%v/loops=%v/table=%v/threads=%d", fanouts, form.SelfLoops, table, threads)

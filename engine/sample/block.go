@@ -9,6 +9,9 @@ type Block struct {
 	tensor.CSR
 	Own      int
 	Vertices []uint32 // of the sources; nil if no number depends on them
+	// Related is the matrix by relation, if the form has relations: target t of relation r is its
+	// row t*Form.Relations + r, with the sources of the edges of that relation.
+	Related *tensor.CSR
 
 	// Arrays built earlier, to be reused. The block's CSR may lie elsewhere: in the
 	// read-only mapping of a shard.
@@ -16,6 +19,7 @@ type Block struct {
 	indices    []int32
 	values     []float32
 	transposed tensor.Transpose
+	related    related
 }
 
 // Weighting defines the values of a block's entries.
@@ -38,4 +42,11 @@ type Form struct {
 	// none. It comes first in its row and is always kept.
 	SelfLoops bool
 	Weighting Weighting
+	// Relations is how many relations the edges have, for models that tell them apart. Then the
+	// values of entries are their relations until the matrix by relation is made of them, and there
+	// are no self-loops.
+	Relations int
 }
+
+// Valued reports whether entries have values when they are drawn.
+func (f Form) Valued() bool { return f.Weighting != Ones || f.Relations > 0 }

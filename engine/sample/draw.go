@@ -72,6 +72,7 @@ func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
 	block.Own, block.Vertices, block.Stamp, block.There = 0, b.vertices, tensor.NewStamp(), nil
 	block.Rows, block.Cols = targets, len(b.vertices)
 	block.Indptr, block.Indices, block.Values, block.Transposed = block.indptr, block.indices, nil, nil
+	block.Related = nil
 	if s.valued {
 		block.Values = slices.Grow(block.values, 1) // nil has another meaning than empty
 	}
@@ -208,7 +209,7 @@ func (s *Sampler) weigh(f *flock, block *Block, targets []uint32) {
 		}
 		drawn := values[n-int(r.drawn) : n]
 		p := &s.parts[r.part]
-		mean := s.o.Form.Weighting == Ones
+		mean, exact := s.o.Form.Weighting == Ones && s.o.Form.Relations == 0, s.o.Form.Relations > 0
 		weights := p.weights
 		if mean {
 			weights = nil
@@ -216,7 +217,7 @@ func (s *Sampler) weigh(f *flock, block *Block, targets []uint32) {
 			weights = weights[r.from:][:r.held]
 		}
 		scale := float32(1)
-		if r.drawn < r.degree && !mean {
+		if r.drawn < r.degree && !mean && !exact {
 			scale = float32(r.degree) / float32(r.drawn)
 		}
 		switch {

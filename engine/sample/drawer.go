@@ -25,6 +25,7 @@ type Drawer struct {
 
 // NewDrawer returns a drawer. It uses the fan-outs, the form and the seed of the options.
 func NewDrawer(t *Topology, o Options) *Drawer {
+	t = t.formed(o.Form)
 	return &Drawer{t: t, fanouts: checked(o.Fanouts), seed: o.Seed, form: o.Form, steady: o.Steady, known: t.degreesOf(o.Form)}
 }
 

@@ -145,7 +145,7 @@ func TestHopsAndVerticesAreIndependent(t *testing.T) {
 // over many seeds, come close to those of the whole rows.
 func TestSampledRowsStandForWholeOnes(t *testing.T) {
 	const n, times, root = 60, 20000, 0
-	for _, form := range []Form{{false, Sums}, {true, Sums}, {false, Symmetric}, {true, Symmetric}} {
+	for _, form := range []Form{{SelfLoops: false, Weighting: Sums}, {SelfLoops: true, Weighting: Sums}, {SelfLoops: false, Weighting: Symmetric}, {SelfLoops: true, Weighting: Symmetric}} {
 		a := newNaive(n, wild(n, 600, 4), true, Options{Form: form})
 		to := topology(t, cut(wild(n, 600, 4), true, 20, n))
 		x := func(u uint32) float64 { return math.Sin(float64(u)) + 0.5 }
@@ -202,7 +202,7 @@ func TestSymmetricIsTheMatrix(t *testing.T) {
 				root[v] = 1 / math.Sqrt(d)
 			}
 		}
-		s := New(topology(t, cut(edges, true, 33, n)), Options{Fanouts: []int{0}, Form: Form{loops, Symmetric}})
+		s := New(topology(t, cut(edges, true, 33, n)), Options{Fanouts: []int{0}, Form: Form{SelfLoops: loops, Weighting: Symmetric}})
 		roots := make([]uint32, n)
 		for v := range roots {
 			roots[v] = uint32(n - 1 - v)

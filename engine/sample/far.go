@@ -75,6 +75,9 @@ func (s *Sampler) fetch(ctx context.Context, targets []uint32, epoch, step uint6
 	if len(d.drawn.Degrees) != n || len(d.drawn.Indptr) != n+1 {
 		return fmt.Errorf("%d rows were asked for, and %d came", n, len(d.drawn.Degrees))
 	}
+	if err := s.checkRelations(&d.drawn); err != nil {
+		return err
+	}
 	s.parts[len(s.parts)-1] = part{indices: d.drawn.Sources, weights: d.drawn.Weights}
 	return nil
 }

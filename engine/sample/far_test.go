@@ -194,7 +194,7 @@ func TestSummariesAreChecked(t *testing.T) {
 func TestDegreesOfOtherNodesAreChecked(t *testing.T) {
 	shards := cut(wild(100, 500, 1), false, 50, 100)
 	to := partial(t, shards, func(i int) bool { return i == 1 })
-	form := Form{true, Symmetric}
+	form := Form{SelfLoops: true, Weighting: Symmetric}
 	o := Options{Fanouts: []int{0}, Form: form}
 	drawer := NewDrawer(topology(t, shards), o)
 	say := func(f float32, err error) Inverses {
@@ -267,7 +267,7 @@ func TestADrawerTakesWhatFits(t *testing.T) {
 func TestPartialSamplingAllocatesNothing(t *testing.T) {
 	const n = 3000
 	shards := cut(wild(n, 40000, 3), true, 1000, 2000, n)
-	form := Form{true, Symmetric}
+	form := Form{SelfLoops: true, Weighting: Symmetric}
 	to := partial(t, shards, func(i int) bool { return i == 1 })
 	o := Options{Fanouts: []int{70, 4, 0}, Form: form}
 	e := &elsewhere{t: t, drawer: NewDrawer(topology(t, shards), o), partial: to}

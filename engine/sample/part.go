@@ -46,7 +46,8 @@ func (s *Sampler) Part(b *Block, first, n int) error {
 	}
 	b.Own, b.Vertices, b.Transposed, b.Stamp, b.There = first, nil, nil, tensor.NewStamp(), nil
 	b.Rows, b.Cols = n, s.t.vertices
-	if n > 0 && !s.o.Form.SelfLoops && s.degrees.inverse == nil && first >= int(s.t.parts[within].first) {
+	b.Related = nil
+	if n > 0 && !s.o.Form.SelfLoops && s.o.Form.Relations == 0 && s.degrees.inverse == nil && first >= int(s.t.parts[within].first) {
 		p := &s.t.parts[within]
 		b.Indptr, b.Indices, b.Values = p.indptr[first-int(p.first):][:n+1], p.indices, nil
 		if s.o.Form.Weighting == Sums {
@@ -56,15 +57,18 @@ func (s *Sampler) Part(b *Block, first, n int) error {
 	}
 	b.indptr = append(slices.Grow(b.indptr[:0], n+1), 0)
 	b.indices, b.values = slices.Grow(b.indices[:0], int(edges)), b.values[:0]
-	if s.o.Form.Weighting != Ones {
+	if s.o.Form.Valued() {
 		b.values = slices.Grow(b.values, int(edges)+1) // nil has another meaning than empty
 	}
 	for v := first; v < first+n; v++ {
 		s.appendRow(b, uint32(v))
 	}
 	b.Indptr, b.Indices, b.Values = b.indptr, b.indices, nil
-	if s.o.Form.Weighting != Ones {
+	if s.o.Form.Valued() {
 		b.Values = b.values
+	}
+	if s.o.Form.Relations > 0 {
+		b.Relate(s.o.Form.Relations)
 	}
 	return nil
 }
@@ -83,7 +87,7 @@ func (s *Sampler) appendRow(b *Block, v uint32) {
 	}
 	b.indices = append(b.indices, sources...)
 	b.indptr = append(b.indptr, int64(len(b.indices)))
-	if s.o.Form.Weighting == Ones {
+	if !s.o.Form.Valued() {
 		return
 	}
 	if loop {

@@ -73,12 +73,13 @@ func New(t *Topology, o Options) *Sampler {
 
 // use switches the sampler to a topology.
 func (s *Sampler) use(t *Topology) {
+	t = t.formed(s.o.Form)
 	s.t, s.parts = t, t.parts
 	if t.partial {
 		s.parts = append(slices.Clone(t.parts), part{})
 	}
 	s.degrees = t.degreesOf(s.o.Form)
-	s.valued = t.weighed || s.o.Form.Weighting != Ones
+	s.valued = t.weighed || s.o.Form.Valued()
 }
 
 // Within makes the sampler draw from another topology of the same graph from now on: a
@@ -136,6 +137,11 @@ func (s *Sampler) Sample(ctx context.Context, b *Batch, epoch, step uint64, root
 		if err := s.normaliseAll(ctx, b); err != nil {
 			b.Blocks = b.Blocks[:0]
 			return fmt.Errorf("sample: the degrees of %d vertices: %w", len(b.vertices), err)
+		}
+	}
+	if s.o.Form.Relations > 0 {
+		for i := range b.Blocks {
+			b.Blocks[i].Relate(s.o.Form.Relations)
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 func forms() []Form {
 	var all []Form
 	for _, w := range []Weighting{Ones, Sums, Symmetric} {
-		all = append(all, Form{false, w}, Form{true, w})
+		all = append(all, Form{SelfLoops: false, Weighting: w}, Form{SelfLoops: true, Weighting: w})
 	}
 	return all
 }
@@ -71,7 +71,7 @@ func TestSampleNeverChanges(t *testing.T) {
 	slices.SortFunc(edges, func(a, b edge) int { return int(a.to*16+a.from) - int(b.to*16+b.from) })
 	edges = slices.Compact(edges)
 	to := topology(t, cut(edges, false, 5, 12))
-	s := New(to, Options{Fanouts: []int{4, 2}, Form: Form{true, Sums}, Seed: 1})
+	s := New(to, Options{Fanouts: []int{4, 2}, Form: Form{SelfLoops: true, Weighting: Sums}, Seed: 1})
 	var b Batch
 	if err := s.Sample(t.Context(), &b, 2, 3, []uint32{0, 7}); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func rows(b *Batch) map[[2]int][]entry {
 func TestGroupingOfRootsChangesNothing(t *testing.T) {
 	const n = 3000
 	to := topology(t, cut(wild(n, 40000, 3), true, 1000, n))
-	o := Options{Fanouts: []int{6, 4, 3}, Form: Form{true, Symmetric}, Seed: 9}
+	o := Options{Fanouts: []int{6, 4, 3}, Form: Form{SelfLoops: true, Weighting: Symmetric}, Seed: 9}
 	roots := distinct(rand.New(rand.NewPCG(4, 4)), n, 512)
 	var b Batch
 	s := New(to, o)
@@ -142,7 +142,7 @@ func TestGroupingOfRootsChangesNothing(t *testing.T) {
 func TestThreadsChangeNothing(t *testing.T) {
 	const n, steps, size = 4000, 40, 100
 	shards := cut(wild(n, 60000, 5), true, 1500, n)
-	o := Options{Fanouts: []int{8, 4}, Form: Form{true, Symmetric}, Seed: 3}
+	o := Options{Fanouts: []int{8, 4}, Form: Form{SelfLoops: true, Weighting: Symmetric}, Seed: 3}
 	order := make([]uint32, n)
 	for v := range order {
 		order[v] = uint32(v)
@@ -267,7 +267,7 @@ func TestSamplingAllocatesNothing(t *testing.T) {
 	to := topology(t, cut(wild(n, 40000, 3), true, 1000, n))
 	roots := distinct(rand.New(rand.NewPCG(4, 4)), n, 300)
 	for _, dense := range []bool{true, false} {
-		s := newSampler(to, Options{Fanouts: []int{70, 4, 0}, Form: Form{true, Symmetric}}, dense)
+		s := newSampler(to, Options{Fanouts: []int{70, 4, 0}, Form: Form{SelfLoops: true, Weighting: Symmetric}}, dense)
 		var b Batch
 		var part Block
 		step := uint64(0)

@@ -24,9 +24,10 @@ type Topology struct {
 	// What blocks need of all rows: self-loops, degrees, and both.
 	loops, plain, looped degrees
 
-	whole    *Topology // the topology that Confine restricted; nil if not restricted
-	weighed  bool      // parts have times
-	inverses Inverses  // of samplers of this topology; nil: their own
+	whole     *Topology // the topology that Confine restricted; nil if not restricted
+	weighed   bool      // parts have times
+	relations           // of graphs that have some
+	inverses  Inverses  // of samplers of this topology; nil: their own
 }
 
 // A part is the rows of one shard.
@@ -92,6 +93,7 @@ func newTopology(shards []*graph.Shard, parts []part) (*Topology, error) {
 		return nil, missing(end, total)
 	}
 	t.vertices = int(total)
+	t.relate(shards, order)
 	t.index()
 	return t, nil
 }
@@ -138,6 +140,7 @@ func (t *Topology) Edges() int64 { return t.edges }
 // nothing of the others: it serves drawers.
 func (t *Topology) Held(hold func(first uint32) bool) *Topology {
 	h := &Topology{vertices: t.vertices, edges: t.edges, near: t.near, shift: t.shift, parts: slices.Clone(t.parts)}
+	h.relations.of = t.relations.of
 	for i := range h.parts {
 		if p := &h.parts[i]; !hold(p.first) {
 			*p, h.partial = part{first: p.first, end: p.end, far: &Summary{}}, true

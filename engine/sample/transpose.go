@@ -10,15 +10,22 @@ import (
 // staged is the number of entries that go through a stage of transposing together.
 const staged = 128
 
-// Transpose builds the transpose needed by the backward pass; a block on a device already
-// has it.
+// Transpose builds the transpose needed by the backward pass, of the matrix by relation if there is
+// one; a block on a device already has it.
 func (b *Block) Transpose() {
-	if b.There != nil {
-		return
+	switch {
+	case b.There != nil:
+	case b.Related != nil:
+		transpose(b.Related, &b.related.transposed)
+	default:
+		transpose(&b.CSR, &b.transposed)
 	}
+}
+
+// transpose builds the transpose of a matrix in t.
+func transpose(b *tensor.CSR, t *tensor.Transpose) {
 	from := b.Indptr[0]
 	entries := b.Indices[from:b.Indptr[b.Rows]]
-	t := &b.transposed
 	t.Indptr = slices.Grow(t.Indptr[:0], b.Cols+1)[:b.Cols+1]
 	t.Rows = slices.Grow(t.Rows[:0], len(entries))[:len(entries)]
 	t.Edges = slices.Grow(t.Edges[:0], len(entries))[:len(entries)]

@@ -11,6 +11,7 @@ type WholeRows struct {
 
 // NewWholeRows returns a reader of a topology that is not restricted.
 func NewWholeRows(t *Topology, form Form) *WholeRows {
+	t = t.formed(form)
 	return &WholeRows{t: t, form: form, degrees: t.degreesOf(form)}
 }
 
@@ -40,7 +41,7 @@ func (r *WholeRows) Row(v uint32) (loop bool, sources []int32, weights []float32
 }
 
 // Valued reports whether entries have values.
-func (r *WholeRows) Valued() bool { return r.form.Weighting != Ones }
+func (r *WholeRows) Valued() bool { return r.form.Valued() }
 
 // Rooted reports whether values are to be multiplied by 1/sqrt(degree) of both ends of the
 // edge.

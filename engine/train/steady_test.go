@@ -22,8 +22,15 @@ import (
 func TestStepsAllocateNothing(t *testing.T) {
 	dense, sparse := traintest.Communities(t, 3000), traintest.CoraShards(t)
 	for _, model := range nn.Models() {
-		for name, shards := range map[string][]*graph.Shard{"dense": dense, "sparse": sparse} {
+		graphs := map[string][]*graph.Shard{"dense": dense, "sparse": sparse}
+		if model == "rgcn" {
+			graphs = map[string][]*graph.Shard{"typed": traintest.Cut(t, planted("wrote", "edited"), 4)}
+		}
+		for name, shards := range graphs {
 			r := traintest.Small(model)
+			if model == "rgcn" {
+				r.Model.Relations = 2
+			}
 			r.Model.Layers = 2
 			r.Batch = 60
 			if model == "mlp" {

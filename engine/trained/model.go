@@ -287,6 +287,9 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 
 // reads returns an error unless the model can read the features of a dataset.
 func (w *Weighed) reads(about *dataset.About) error {
+	if of := w.model.Form().Relations; of > 0 && of != about.Relations {
+		return fmt.Errorf("the model tells %s apart, and the edges of the dataset have %d: choose a dataset with the same types as that on which it was trained", recipe.Count(of, "relation"), about.Relations)
+	}
 	if about.Features == w.about.Features {
 		return nil
 	}

@@ -73,7 +73,10 @@ type Dataset struct {
 	Targets int    `json:"targets,omitempty"`
 	// ClassNames has a name for each class, or each column of targets, if the source named them.
 	ClassNames []string `json:"class_names,omitempty"`
-	Splits     int      `json:"splits"`
+	// Types and Relations are those of vertices and of edges, where there are several.
+	Types     []VertexType `json:"types,omitempty"`
+	Relations []Relation   `json:"relations,omitempty"`
+	Splits    int          `json:"splits"`
 	// SplitSizes has one entry for each of the splits.
 	SplitSizes   []SplitSizes   `json:"split_sizes"`
 	DType        string         `json:"dtype"`
@@ -91,6 +94,21 @@ type Dataset struct {
 	Folder string `json:"folder"`
 	// Problems are sentences, without a full stop, as in Status.
 	Problems []string `json:"problems"`
+}
+
+// VertexType is a type of vertices, with the features that are its own.
+type VertexType struct {
+	Name     string `json:"name"`
+	Vertices uint64 `json:"vertices"`
+	Features int    `json:"features"`
+}
+
+// Relation is what edges from one type of vertices to another say.
+type Relation struct {
+	Source string `json:"source"`
+	Name   string `json:"name"`
+	Target string `json:"target"`
+	Edges  uint64 `json:"edges"` // in the source, before equal ones were merged
 }
 
 // SplitSizes counts the vertices of a split's parts.
@@ -171,7 +189,7 @@ var (
 	dtypes       = []string{"f32", "bf16"}
 	makers       = []string{"auto", "one", "all"}
 	tasks        = []string{"class", "multilabel", "regression"}
-	formats      = []string{"auto", "npz", "planetoid", "ogb", "csv", "parquet"}
+	formats      = []string{"auto", "npz", "planetoid", "ogb", "csv", "parquet", "typed"}
 	kinds        = []string{"rmat", "sbm"}
 	presets      = []string{"arxiv", "reddit", "products", "papers100m"}
 )

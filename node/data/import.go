@@ -18,6 +18,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
 	"github.com/hopmesh/hopmesh/engine/graph/read"
+	"github.com/hopmesh/hopmesh/engine/graph/read/typed"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/lead"
 	"github.com/hopmesh/hopmesh/node/ongoing"
@@ -173,6 +174,10 @@ func (u *undertaking) run(ctx context.Context, open func(context.Context, *under
 		return d, u.blame(ctx, err)
 	}
 	defer func() { _ = src.Close() }()
+	if t, ok := src.(*typed.Graph); ok && u.options.Undirected {
+		t.Mirror() // edges back have relations of their own
+		u.options.Undirected = false
+	}
 	o := build.Options{
 		Shards: u.options.Shards, Partitioner: u.options.Partitioner, DType: graph.DType(u.options.DType), Memory: u.memory,
 		Undirected: u.options.Undirected, Seed: u.options.Seed, Report: u.progress,
@@ -253,6 +258,10 @@ func (u *undertaking) watch(ctx context.Context) (during context.Context, done f
 // publish adds the shards to the plan and waits until they are where they belong.
 func (u *undertaking) publish(ctx context.Context, m *graph.Manifest, classes []string, w build.Makers) (plan.Dataset, error) {
 	c := defined(u.id, m)
+	var err error
+	if c.About.Types, err = m.Types.Text(); err != nil {
+		return plan.Dataset{}, err
+	}
 	c.About.ClassNames = classes
 	c.Makers, c.MadeBy = w.Nodes, w.Owners
 	// A leader of a version before would drop what it does not know.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/lead"
 )
@@ -62,6 +63,14 @@ func described(s *plan.State, d plan.Dataset) api.Dataset {
 	}
 	if a.Task = "class"; d.About.Targets != "" {
 		a.Task, a.Targets, a.Classes = d.About.Targets, a.Classes, 0
+	}
+	if t, err := graph.ParseTypes(d.About.Types, d.About.Vertices, d.About.Features); err == nil && t != nil {
+		for _, of := range t.Vertices {
+			a.Types = append(a.Types, api.VertexType{Name: of.Name, Vertices: of.Vertices, Features: of.Own()})
+		}
+		for _, r := range t.Relations {
+			a.Relations = append(a.Relations, api.Relation(r))
+		}
 	}
 	if d.About.Edges > 0 {
 		a.EdgeCutShare = float64(d.About.EdgeCut) / float64(d.About.Edges)

@@ -71,7 +71,7 @@ type job struct {
 func (j *job) check() error {
 	m := j.Meta
 	ok := m.Vertices > 0 && m.Vertices <= graph.MaxVertices && m.Edges <= 1<<48 && m.Features >= 0 && m.Features <= graph.MaxVertices &&
-		graph.CheckTargets(m.Targets, m.Classes) == nil && !m.Sparse && graph.CheckClassNames(m.ClassNames, m.Classes) == nil &&
+		graph.CheckTargets(m.Targets, m.Classes) == nil && !m.Sparse && m.Types == nil && graph.CheckClassNames(m.ClassNames, m.Classes) == nil &&
 		j.Shards > 0 && j.Shards <= graph.MaxShards && uint32(j.Shards) <= m.Vertices && len(j.Owners) == j.Shards &&
 		(j.DType == graph.F32 || j.DType == graph.BF16) && j.Splits >= 0 && j.Splits <= graph.MaxSplits &&
 		len(j.Nodes) > 0 && len(j.Nodes) <= maxNodes && j.Self >= 0 && j.Self < len(j.Nodes) &&

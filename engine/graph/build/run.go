@@ -112,10 +112,13 @@ func newBuilder(src graph.Source, o Options, p *plan) *builder {
 	return b
 }
 
+// typed reports whether the weights of edges are their relations, which are not added up.
+func (b *builder) typed() bool { return b.meta.Types != nil }
+
 func (b *builder) run(ctx context.Context) error {
 	b.manifest = graph.Manifest{
 		Vertices: uint64(b.meta.Vertices), Weighted: b.meta.Weighted,
-		Features: b.meta.Features, Sparse: b.plan.sparse, Classes: b.meta.Classes, Targets: b.meta.Targets,
+		Features: b.meta.Features, Sparse: b.plan.sparse, Classes: b.meta.Classes, Targets: b.meta.Targets, Types: b.meta.Types,
 		DType: b.options.DType, Partitioner: b.plan.partitioner, Seed: b.options.Seed,
 		Shards: make([]graph.ShardInfo, b.plan.shards),
 		Notes:  slices.Clone(b.src.Notes()),

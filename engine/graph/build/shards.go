@@ -172,8 +172,8 @@ func (w *shardWriter) mergePiece(p sorted, first, vertices uint32, info *graph.S
 	n := 0
 	last := ^uint64(0)
 	for i, k := range p.keys {
-		if k == last {
-			if p.weights != nil {
+		if k == last && (!w.b.typed() || p.weights[i] == p.weights[n-1]) {
+			if p.weights != nil && !w.b.typed() {
 				p.weights[n-1] += p.weights[i]
 				w.infinite = w.infinite || p.weights[n-1]-p.weights[n-1] != 0
 			}
@@ -216,7 +216,9 @@ func (w *shardWriter) tensors(shard int, rows []uint32, first uint32, edges uint
 		add("original_ids", safetensors.I64, n)
 	}
 	add("indices", safetensors.I32, e)
-	if b.meta.Weighted {
+	if b.typed() {
+		add("relations", safetensors.F32, e)
+	} else if b.meta.Weighted {
 		add("weights", safetensors.F32, e)
 	}
 	if has.labels && !targets.Late(&b.meta) {
@@ -249,6 +251,9 @@ func (w *shardWriter) metadata(tensors []safetensors.Tensor, shard int, first ui
 	s := graph.Shard{
 		Number: shard, Shards: w.b.plan.shards, First: first, Vertices: vertices, Total: w.b.meta.Vertices,
 		Features: w.b.meta.Features, Classes: w.b.meta.Classes, Wide: graph.Wide{Targets: w.b.meta.Targets}, DType: w.b.options.DType,
+	}
+	if w.b.typed() {
+		s.Related = &graph.Related{Count: len(w.b.meta.Types.Relations)}
 	}
 	m, err := s.Metadata(tensors)
 	return w.b.meta.Describe(m), err

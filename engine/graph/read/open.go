@@ -25,6 +25,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/read/remote"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 	"github.com/hopmesh/hopmesh/engine/graph/read/tabular"
+	"github.com/hopmesh/hopmesh/engine/graph/read/typed"
 	"github.com/hopmesh/hopmesh/engine/graph/read/web"
 )
 
@@ -33,11 +34,12 @@ type Options = source.Options
 
 // openers open each format.
 var openers = map[string]func(ctx context.Context, path string, o Options) (graph.Source, error){
-	"npz":       npz.Open,
-	"planetoid": planetoid.Open,
-	"ogb":       ogb.Open,
-	"csv":       tabular.OpenCSV,
-	"parquet":   tabular.OpenParquet,
+	"npz":        npz.Open,
+	"planetoid":  planetoid.Open,
+	"ogb":        ogb.Open,
+	"csv":        tabular.OpenCSV,
+	"parquet":    tabular.OpenParquet,
+	typed.Format: typed.Open,
 }
 
 // Open opens the graph at a path, which is a file or a folder, or how the names of
@@ -49,7 +51,7 @@ func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
 	}
 	format := o.Format
 	if format != "" && format != "auto" && openers[format] == nil {
-		return nil, fmt.Errorf("the format %q is not known: give auto, npz, planetoid, ogb, csv or parquet", format)
+		return nil, fmt.Errorf("the format %q is not known: give auto, npz, planetoid, ogb, csv, parquet or typed", format)
 	}
 	prefix := !web.Is(path) && planetoid.IsPrefix(path)
 	if !prefix {
@@ -82,7 +84,7 @@ func learns(format string, o Options) error {
 		return err
 	case len(o.LabelColumns) > 0:
 		return fmt.Errorf("{dataset.label_columns} names columns of tables (csv, parquet), and a source of the format %s has none with names: leave it out", format)
-	case targets == graph.OneClass || format == "npz":
+	case targets == graph.OneClass || format == "npz" || format == typed.Format:
 		return nil
 	}
 	return fmt.Errorf("labels of the format %s are read as one class for each vertex: leave {dataset.task} %s out, or save the graph as tables or npz with a column for each target", format, o.Task)
@@ -188,6 +190,9 @@ func detect(ctx context.Context, path string) (string, error) {
 	all, err := files.List(ctx, path)
 	if err != nil {
 		return "", fmt.Errorf("list %s: %w", shown, err)
+	}
+	if typed.IsFolder(ctx, path, all) {
+		return typed.Format, nil
 	}
 	found, parts := "", false
 	var archives, pickles []string

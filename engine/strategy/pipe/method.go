@@ -38,6 +38,9 @@ func descriptor(name string) train.Descriptor {
 		Declaration: declaration(name), Deal: Deal, Processor: true, Isolated: true,
 		Check: func(r *recipe.Recipe, m *nn.Model, _ dataset.About) error {
 			settings := Of(&r.Sharing)
+			if r.Model.Related() {
+				return fmt.Errorf("%s does not train an %s, whose edges have relations: choose another strategy, such as leap", name, r.Model.Model)
+			}
 			return cmp.Or(Check(m, &settings), checkWholeGraph(r))
 		},
 		Advice: func(r *recipe.Recipe) []budget.Advice {

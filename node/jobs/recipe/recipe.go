@@ -64,6 +64,9 @@ func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at 
 	if err != nil {
 		return recipe, err
 	}
+	if recipe.Model.Related() {
+		recipe.Model.Relations = About(d).Relations
+	}
 	kind := task.For(graph.Targets(d.About.Targets))
 	if asked := from.Task(r.Task); asked != "" {
 		kind = task.Named(asked)
@@ -172,6 +175,9 @@ func given[T any](to *T, value *T) {
 // About describes a dataset for the checks of a recipe.
 func About(d plan.Dataset) dataset.About {
 	a := dataset.About{Vertices: d.About.Vertices, Edges: d.About.Edges, Features: d.About.Features, Classes: d.About.Classes, Targets: graph.Targets(d.About.Targets)}
+	if t, err := graph.ParseTypes(d.About.Types, d.About.Vertices, d.About.Features); err == nil && t != nil {
+		a.Relations = len(t.Relations)
+	}
 	for _, s := range d.About.Splits {
 		a.Splits = append(a.Splits, graph.SplitInfo{Train: s.Train, Val: s.Val, Test: s.Test})
 	}

@@ -119,6 +119,9 @@ func (t *tables) loadSplits(ctx context.Context) error {
 
 // unknownVertex refuses a row about a vertex that no table has named.
 func (t *tables) unknownVertex(kind tableKind, b *rowBatch, i int) error {
+	if t.set[edgesTable] == nil {
+		return t.changed(kind) // a table of nodes names the vertices itself
+	}
 	where := t.set[edgesTable].about().name
 	naming := ""
 	for other := featuresTable; other < kind; other++ {

@@ -1,0 +1,165 @@
+package tabular
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/files"
+	"github.com/hopmesh/hopmesh/engine/graph/read/intids"
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
+)
+
+// IsTable reports whether a file is a table by its ending, and returns its name without it.
+func IsTable(name string) (stem string, ok bool) {
+	ending := tableEnding(name)
+	return name[:len(name)-len(ending)], ending != ""
+}
+
+// OpenNodes opens a table of nodes without edges: its ids name the vertices, and it may have
+// features, labels and splits. held is the memory that it keeps.
+func OpenNodes(ctx context.Context, path string, o source.Options) (src graph.Source, held uint64, err error) {
+	if err := checkTable(ctx, path, tableEnding(path)); err != nil {
+		return nil, 0, err
+	}
+	var found tableFiles
+	found.of[featuresTable], found.nodes = path, true
+	set, err := openTableSet(ctx, found, opening{o.Memory, o.LabelColumns})
+	if err != nil {
+		return nil, 0, err
+	}
+	text := set[featuresTable].about().text
+	t, err := loadNodes(ctx, set, text, o)
+	if errors.Is(err, errNotInteger) && !text {
+		t, err = loadNodes(ctx, set, true, o)
+	}
+	if errors.Is(err, source.ErrMemory) {
+		err = fmt.Errorf("the ids, labels and splits of %s do not fit in %s of memory: raise {dataset.memory}", files.Base(path), source.Size(o.Memory))
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, set.close())
+	}
+	return t, t.memory.Held(), nil
+}
+
+func loadNodes(ctx context.Context, set tableSet, text bool, o source.Options) (*tables, error) {
+	t := &tables{set: set, memory: source.Memory{Limit: o.Memory}, report: o.Report, task: o.Task, asked: o.LabelColumns}
+	t.ids = newIDMap(&t.memory, text)
+	for _, part := range t.set {
+		if part != nil {
+			t.notes = append(t.notes, part.about().notes...)
+		}
+	}
+	if _, err := t.collect(ctx, featuresTable); err != nil {
+		return nil, err
+	}
+	if err := t.ids.finish(); err != nil {
+		return nil, err
+	}
+	t.meta.Vertices, t.meta.Features = t.ids.len(), t.set[featuresTable].about().width
+	if t.meta.Features > source.MaxDenseFeatures {
+		return nil, fmt.Errorf("%s has %d feature columns, and at most %d can be taken: make the features fewer", set[featuresTable].about().name, t.meta.Features, source.MaxDenseFeatures)
+	}
+	if set[labelsTable] != nil {
+		if err := t.loadLabels(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return t, t.loadSplits(ctx)
+}
+
+// Links are edges whose ends are named by two sources, which may be the same.
+type Links struct {
+	table table
+	limit uint64
+}
+
+// OpenLinks opens a table of edges. Its weights are not read.
+func OpenLinks(ctx context.Context, path string, memory uint64) (*Links, error) {
+	if err := checkTable(ctx, path, tableEnding(path)); err != nil {
+		return nil, err
+	}
+	t, err := openTable(ctx, path, edgesTable, false, opening{limit: memory})
+	if err != nil {
+		return nil, err
+	}
+	return &Links{t, memory}, nil
+}
+
+// Weighted reports whether there are weights.
+func (l *Links) Weighted() bool { return l.table.about().width > 0 }
+
+// Close closes the table.
+func (l *Links) Close() error { return l.table.close() }
+
+// Count returns how many edges there are.
+func (l *Links) Count(ctx context.Context, src, dst graph.Source) (edges uint64, err error) {
+	return edges, l.Read(ctx, src, dst, func(b graph.EdgeBatch) error {
+		edges += uint64(len(b.Src))
+		return nil
+	})
+}
+
+// Read yields the edges, in the numbers that their ends have in the two sources.
+func (l *Links) Read(ctx context.Context, src, dst graph.Source, yield func(graph.EdgeBatch) error) error {
+	ends := [2]*idMap{numbering(src), numbering(dst)}
+	text := l.table.about().text || ends[0].text != nil || ends[1].text != nil
+	err := l.read(ctx, ends, text, yield)
+	if errors.Is(err, errNotInteger) {
+		return fmt.Errorf("%s: an id is not an integer, and the vertices of both types have integers: write the ids as in the tables of nodes", l.table.about().name)
+	}
+	return err
+}
+
+func (l *Links) read(ctx context.Context, ends [2]*idMap, text bool, yield func(graph.EdgeBatch) error) error {
+	var numbers [2][]uint32
+	row := uint64(0)
+	return l.table.scan(ctx, scanning{text: text}, func(b *rowBatch) error {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		for side, of := range ends {
+			numbers[side] = of.lookup(&b.ids[side], text, numbers[side])
+			for i, v := range numbers[side] {
+				if v == unknownID {
+					return fmt.Errorf("%s, edge %d: the id %s is not among the nodes of its type: add it to their table, or remove the edge", l.table.about().name, row+uint64(i)+1, b.ids[side].show(i))
+				}
+			}
+		}
+		row += uint64(b.n)
+		return yield(graph.EdgeBatch{Src: numbers[0], Dst: numbers[1]})
+	})
+}
+
+// numbering returns how a source numbers its ids.
+func numbering(src graph.Source) *idMap {
+	if t, ok := src.(*tables); ok {
+		return t.ids
+	}
+	return &idMap{ints: intids.Identity(src.Meta().Vertices)}
+}
+
+// lookup is number of a column that may be text where the ids are integers.
+func (m *idMap) lookup(c *idColumn, text bool, out []uint32) []uint32 {
+	if !text || m.text != nil {
+		return m.number(c, out)
+	}
+	out = out[:0]
+	for i := range c.ends {
+		v, err := strconv.ParseInt(string(c.at(i)), 10, 64)
+		switch {
+		case err != nil:
+			out = append(out, unknownID)
+		case m.ints.Identity():
+			if uint64(v) >= uint64(m.ints.Len()) { // negative ones too
+				v = int64(unknownID)
+			}
+			out = append(out, uint32(v))
+		default:
+			out = append(out, m.ints.Number(v))
+		}
+	}
+	return out
+}

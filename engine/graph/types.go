@@ -1,0 +1,172 @@
+package graph
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Types describes a graph whose vertices are of several types and whose edges are of several
+// relations. A graph of one type has none.
+type Types struct {
+	// Vertices are the types, in the order of their vertices in the source: those of one type
+	// follow one another.
+	Vertices []VertexType `json:"vertices"`
+	// Relations are what edges are; an edge is of one of them, by its place in this list.
+	Relations []Relation `json:"relations"`
+}
+
+// A VertexType is a type of vertices. Columns of its features, from First on, are zeros in
+// vertices of other types. A type without features has a column of ones, which says only that a
+// vertex is of this type.
+type VertexType struct {
+	Name     string `json:"name"`
+	Vertices uint64 `json:"vertices"`
+	First    int    `json:"first_feature"`
+	Features int    `json:"features"`
+	Bare     bool   `json:"bare,omitempty"` // it has no features of its own
+}
+
+// Own returns how many features vertices of the type have of their own.
+func (t *VertexType) Own() int {
+	if t.Bare {
+		return 0
+	}
+	return t.Features
+}
+
+// A Relation is what edges from one type of vertex to another say.
+type Relation struct {
+	Source string `json:"source"`
+	Name   string `json:"name"`
+	Target string `json:"target"`
+	Edges  uint64 `json:"edges"` // in the source, before equal ones were merged
+}
+
+// String returns the relation as files name it.
+func (r Relation) String() string { return r.Source + "-" + r.Name + "-" + r.Target }
+
+// Bounds of types: all nodes keep them in the plan. MaxTypesText bounds their text in bytes.
+const (
+	MaxTypes     = 256
+	MaxRelations = 1024
+	MaxTypeName  = 128
+	MaxTypesText = 16 << 10
+)
+
+// Check returns an error unless these are the types of a graph of so many vertices.
+func (t *Types) Check(vertices uint64, features int) error {
+	switch {
+	case len(t.Vertices) == 0 || len(t.Vertices) > MaxTypes:
+		return fmt.Errorf("there are %d types of vertices, and there may be 1 to %d", len(t.Vertices), MaxTypes)
+	case len(t.Relations) == 0 || len(t.Relations) > MaxRelations:
+		return fmt.Errorf("there are %d relations, and there may be 1 to %d", len(t.Relations), MaxRelations)
+	}
+	known, all, columns := map[string]bool{}, uint64(0), 0
+	for _, of := range t.Vertices {
+		if err := CheckTypeName(of.Name); err != nil {
+			return err
+		}
+		if known[of.Name] {
+			return fmt.Errorf("the type %s occurs twice", of.Name)
+		}
+		if of.Vertices > MaxVertices || of.Features < 1 || of.Features > MaxVertices || of.First != columns {
+			return fmt.Errorf("the type %s has %d vertices and %d features from column %d on", of.Name, of.Vertices, of.Features, of.First)
+		}
+		known[of.Name] = true
+		all += of.Vertices
+		columns += of.Features
+	}
+	if all != vertices || columns != features {
+		return fmt.Errorf("the types have %d vertices with %d features, and the graph has %d with %d", all, columns, vertices, features)
+	}
+	names := map[string]bool{}
+	for _, r := range t.Relations {
+		if err := CheckTypeName(r.Name); err != nil {
+			return err
+		}
+		if !known[r.Source] || !known[r.Target] || names[r.String()] {
+			return fmt.Errorf("the relation %s leads between unknown types, or occurs twice", r)
+		}
+		names[r.String()] = true
+	}
+	return nil
+}
+
+// CheckTypeName returns an error unless a type or a relation may be called so.
+func CheckTypeName(name string) error {
+	if name == "" || len(name) > MaxTypeName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		return fmt.Errorf("%.40q is no name of a type or relation: give 1 to %d bytes of text", name, MaxTypeName)
+	}
+	return nil
+}
+
+// Text returns the types in the form in which shard files and the plan keep them; "" for nil.
+func (t *Types) Text() (string, error) {
+	if t == nil {
+		return "", nil
+	}
+	text, err := json.Marshal(t)
+	if err != nil {
+		return "", fmt.Errorf("write the types of a graph: %w", err)
+	}
+	if len(text) > MaxTypesText {
+		return "", fmt.Errorf("the names of all types and relations take %d bytes, and at most %d may be: make them shorter or fewer", len(text), MaxTypesText)
+	}
+	return string(text), nil
+}
+
+// ParseTypes is the inverse of Types.Text.
+func ParseTypes(text string, vertices uint64, features int) (*Types, error) {
+	if text == "" {
+		return nil, nil
+	}
+	t := &Types{}
+	if len(text) > MaxTypesText {
+		return nil, fmt.Errorf("the types take %d bytes, and at most %d may be", len(text), MaxTypesText)
+	}
+	if err := json.Unmarshal([]byte(text), t); err != nil {
+		return nil, fmt.Errorf("the types are not readable: %w", err)
+	}
+	return t, t.Check(vertices, features)
+}
+
+// Related holds the relations of a shard's in-edges.
+type Related struct {
+	Count int // of the graph's relations
+	// Of is the relation of each edge, a whole number below Count, in the form of weights, so that
+	// it travels wherever they do; nil if the edges are not here.
+	Of []float32
+}
+
+var errRelations = errors.New("relations of edges and weights can't be in one shard")
+
+// loadRelations reads the relations of the edges, and checks the rows, in which a source may
+// stand once for each relation.
+func (s *Shard) loadRelations() (err error) {
+	if s.file.Has("weights") {
+		return errRelations
+	}
+	if s.Related.Of, err = view[float32](s, "relations", len(s.Indices)); err != nil {
+		return err
+	}
+	of, count := s.Related.Of, float32(s.Related.Count)
+	for row := range len(s.Indptr) - 1 {
+		last, before := int64(-1), float32(0)
+		for e := s.Indptr[row]; e < s.Indptr[row+1]; e++ {
+			i, r := int64(s.Indices[e]), of[e]
+			if !(r >= 0 && r < count) || float64(r) != math.Trunc(float64(r)) {
+				return fmt.Errorf("an edge of row %d has the relation %v of %d", row, r, s.Related.Count)
+			}
+			if i < last || i == last && r <= before || i >= int64(s.Total) {
+				return fmt.Errorf("tensor %q has %d in row %d, which does not ascend below %d", "indices", i, row, s.Total)
+			}
+			last, before = i, r
+		}
+	}
+	return nil
+}
