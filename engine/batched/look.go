@@ -8,7 +8,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
@@ -92,6 +91,13 @@ func (b *Batched) SeeMore(n *train.Needs, o *slot.Outline, more More) {
 	if links := b.Run.Data.Links; links != nil {
 		step.More.Slot += links.StepBytes(len(o.Roots))
 	}
+	if relations := b.Run.Learners[0].Model.Form().Relations; relations > 0 {
+		for i := range o.Groups {
+			for _, z := range o.Groups[i].Blocks {
+				step.More.Slot += uint64(4*z.Entries + 8*(z.Targets*relations+1)) // the block by relation
+			}
+		}
+	}
 	n.See(&step)
 	n.Holds.See(o)
 }
@@ -99,7 +105,7 @@ func (b *Batched) SeeMore(n *train.Needs, o *slot.Outline, more More) {
 // valued reports whether entries of blocks have values.
 func (b *Batched) valued() bool {
 	t := b.Run
-	return t.Learners[0].Model.Form().Weighting != sample.Ones || t.Options.Strategies.Of(t.Sharing.Strategy).Isolated
+	return t.Learners[0].Model.Form().Valued() || t.Options.Strategies.Of(t.Sharing.Strategy).Isolated
 }
 
 // Count implements sources.

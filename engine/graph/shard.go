@@ -31,8 +31,7 @@ type Shard struct {
 	// sources in the whole graph, ascending within a row.
 	Indptr  []int64
 	Indices []int32
-	Weights []float32 // nil: all 1
-	Related *Related  // nil: the graph has no relations; then Weights may be set
+	EdgeValues
 
 	// Features are dense, Features elements per row, in one of these two; or sparse.
 	DenseRows
@@ -46,6 +45,12 @@ type Shard struct {
 	Originals Originals // the source's name of each row
 
 	file *safetensors.File
+}
+
+// EdgeValues holds what is known of each in-edge beside its ends.
+type EdgeValues struct {
+	Weights []float32 // nil: all 1
+	Related *Related  // nil: the graph has no relations; else there are no weights
 }
 
 // DenseRows holds features stored as dense rows.

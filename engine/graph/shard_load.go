@@ -123,7 +123,7 @@ func (s *Shard) loadEdges() (err error) {
 		return err
 	}
 	if s.Related != nil {
-		return s.loadRelations()
+		return loadRelations(s)
 	}
 	if err := checkRows("indices", s.Indptr, s.Indices, int64(s.Total)); err != nil {
 		return err

@@ -143,11 +143,27 @@ type Related struct {
 	Of []float32
 }
 
+// Related returns how many relations the edges have; nil: they have none.
+func (m *Meta) Related() *Related {
+	if m.Types == nil {
+		return nil
+	}
+	return &Related{Count: len(m.Types.Relations)}
+}
+
+// WeightsName returns what the array of the weights of edges is called in a shard.
+func (m *Meta) WeightsName() string {
+	if m.Types != nil {
+		return "relations"
+	}
+	return "weights"
+}
+
 var errRelations = errors.New("relations of edges and weights can't be in one shard")
 
 // loadRelations reads the relations of the edges, and checks the rows, in which a source may
 // stand once for each relation.
-func (s *Shard) loadRelations() (err error) {
+func loadRelations(s *Shard) (err error) {
 	if s.file.Has("weights") {
 		return errRelations
 	}

@@ -14,7 +14,7 @@ func TestSkeletonOfRelations(t *testing.T) {
 	of := func(relations ...float32) ([]byte, error) {
 		s := &graph.Shard{
 			Shards: 1, Vertices: 2, Total: 2, DType: graph.F32, Indptr: []int64{0, 3, 3}, Indices: []int32{0, 1, 1},
-			Related: &graph.Related{Count: 3, Of: relations},
+			EdgeValues: graph.EdgeValues{Related: &graph.Related{Count: 3, Of: relations}},
 		}
 		parts, err := graph.NewSkeleton(s, graph.FeatureStats{}, true).Parts()
 		return bytes.Join(parts, nil), err

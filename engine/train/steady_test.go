@@ -24,7 +24,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 	for _, model := range nn.Models() {
 		graphs := map[string][]*graph.Shard{"dense": dense, "sparse": sparse}
 		if model == "rgcn" {
-			graphs = map[string][]*graph.Shard{"typed": traintest.Cut(t, planted("wrote", "edited"), 4)}
+			graphs = map[string][]*graph.Shard{"typed": traintest.Cut(t, typedGraph("wrote", "edited"), 4)}
 		}
 		for name, shards := range graphs {
 			r := traintest.Small(model)

@@ -9,6 +9,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
@@ -17,32 +18,32 @@ import (
 // The planted graph: each paper has three authors and three editors, who are of one type. What
 // group its authors are of is half of its label, that of its editors the other half.
 const (
-	plantedPeople = 60
-	plantedPapers = 600
+	typedPeople = 60
+	typedPapers = 600
 )
 
-// planted is the graph with the relations that are kept.
-func planted(relations ...string) graph.Source {
+// typedGraph is the graph with the relations that are kept.
+func typedGraph(relations ...string) graph.Source {
 	group := func(paper, relation int) int { return paper >> relation & 1 }
 	t := &graph.Types{Vertices: []graph.VertexType{
-		{Name: "paper", Vertices: plantedPapers, Features: 1, Bare: true},
-		{Name: "person", Vertices: plantedPeople, First: 1, Features: 2},
+		{Name: "paper", Vertices: typedPapers, Features: 1, Bare: true},
+		{Name: "person", Vertices: typedPeople, First: 1, Features: 2},
 	}}
 	for _, name := range relations {
-		t.Relations = append(t.Relations, graph.Relation{Source: "person", Name: name, Target: "paper", Edges: 3 * plantedPapers})
+		t.Relations = append(t.Relations, graph.Relation{Source: "person", Name: name, Target: "paper", Edges: 3 * typedPapers})
 	}
 	s := &source.Assembled{Info: graph.Meta{
-		Format: "typed", Vertices: plantedPapers + plantedPeople, Edges: uint64(3 * plantedPapers * len(relations)), Weighted: true,
-		Features: 3, Sparse: true, NonZeros: plantedPapers + plantedPeople, Classes: 4, Types: t,
+		Format: "typed", Vertices: typedPapers + typedPeople, Edges: uint64(3 * typedPapers * len(relations)), Weighted: true,
+		Features: 3, Sparse: true, NonZeros: typedPapers + typedPeople, Classes: 4, Types: t,
 	}}
 	s.ReadEdges = func(_ context.Context, yield func(graph.EdgeBatch) error) error {
 		for r, name := range relations {
 			half := map[string]int{"wrote": 0, "edited": 1}[name]
 			var b graph.EdgeBatch
-			for paper := range plantedPapers {
+			for paper := range typedPapers {
 				for k := range 3 {
-					person := (paper*7+k*11+half*5)%(plantedPeople/2)*2 + group(paper, half)
-					b.Src, b.Dst = append(b.Src, uint32(plantedPapers+person)), append(b.Dst, uint32(paper))
+					person := (paper*7+k*11+half*5)%(typedPeople/2)*2 + group(paper, half)
+					b.Src, b.Dst = append(b.Src, uint32(typedPapers+person)), append(b.Dst, uint32(paper))
 					b.Weights = append(b.Weights, float32(r))
 				}
 			}
@@ -54,19 +55,19 @@ func planted(relations ...string) graph.Source {
 	}
 	s.ReadFeatures = func(_ context.Context, yield func(graph.FeatureBatch) error) error {
 		b := graph.FeatureBatch{Indptr: []int64{0}}
-		for v := range plantedPapers + plantedPeople {
+		for v := range typedPapers + typedPeople {
 			column := 0
-			if v >= plantedPapers {
-				column = 1 + (v-plantedPapers)%2
+			if v >= typedPapers {
+				column = 1 + (v-typedPapers)%2
 			}
 			b.Indices, b.Values, b.Indptr = append(b.Indices, uint32(column)), append(b.Values, 1), append(b.Indptr, int64(v+1))
 		}
 		return yield(b)
 	}
-	s.Marks = [][]graph.Mark{make([]graph.Mark, plantedPapers+plantedPeople)}
-	for v := range plantedPapers + plantedPeople {
+	s.Marks = [][]graph.Mark{make([]graph.Mark, typedPapers+typedPeople)}
+	for v := range typedPapers + typedPeople {
 		label := graph.NoLabel
-		if v < plantedPapers {
+		if v < typedPapers {
 			label = int32(v % 4)
 			s.Marks[0][v] = []graph.Mark{graph.Train, graph.Validation, graph.Test}[v/4%3]
 		}
@@ -88,10 +89,10 @@ func typedRecipe(model string, relations int) recipe.Recipe {
 // TestEachRelationCarriesPartOfTheAnswer trains with both relations, with one, and with a model
 // that does not tell them apart.
 func TestEachRelationCarriesPartOfTheAnswer(t *testing.T) {
-	both := traintest.Cut(t, planted("wrote", "edited"), 4)
+	both := traintest.Cut(t, typedGraph("wrote", "edited"), 4)
 	accuracy := func(r recipe.Recipe, shards []*graph.Shard) float64 {
 		result, _ := traintest.MustRun(t, r, shards, train.Options{})
-		return result.Best.Eval.Test.Accuracy
+		return *result.Best.Eval.Test
 	}
 	r := typedRecipe("rgcn", 2)
 	if a := accuracy(r, both); a < 0.99 {
@@ -102,7 +103,7 @@ func TestEachRelationCarriesPartOfTheAnswer(t *testing.T) {
 		t.Errorf("with one basis for two relations the accuracy is %v", a)
 	}
 	for _, one := range []string{"wrote", "edited"} {
-		if a := accuracy(typedRecipe("rgcn", 1), traintest.Cut(t, planted(one), 4)); a < 0.45 || a > 0.55 {
+		if a := accuracy(typedRecipe("rgcn", 1), traintest.Cut(t, typedGraph(one), 4)); a < 0.45 || a > 0.55 {
 			t.Errorf("with the relation %s alone the accuracy is %v, and half of the answer is known", one, a)
 		}
 	}
@@ -114,7 +115,7 @@ func TestEachRelationCarriesPartOfTheAnswer(t *testing.T) {
 // TestRelationsOnSeveralNodes compares gradients of several nodes, which hold all edges or ask for
 // them, with those of one.
 func TestRelationsOnSeveralNodes(t *testing.T) {
-	shards := traintest.Cut(t, planted("wrote", "edited"), 6)
+	shards := traintest.Cut(t, typedGraph("wrote", "edited"), 6)
 	for _, bases := range []int{0, 1} {
 		r := traintest.ExactRecipe("rgcn")
 		r.Model.Relations, r.Model.Bases = 2, bases
@@ -132,7 +133,7 @@ func TestRelationsOnSeveralNodes(t *testing.T) {
 }
 
 func TestRelationsRefused(t *testing.T) {
-	shards := traintest.Cut(t, planted("wrote", "edited"), 4)
+	shards := traintest.Cut(t, typedGraph("wrote", "edited"), 4)
 	untyped := traintest.Tiny(t, 60, 4)
 	for _, c := range []struct {
 		by        string
@@ -149,7 +150,7 @@ func TestRelationsRefused(t *testing.T) {
 	} {
 		r := typedRecipe("rgcn", c.relations)
 		r.Sharing.Strategy = c.by
-		_, err := train.NewTrainer(t.Context(), r, c.shards, traintest.Wide(train.Options{}))
+		_, err := train.NewTrainer(t.Context(), r, c.shards, traintest.Wide(train.Options{Strategies: strategies.All}))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s with %d relations: %v", c.by, c.relations, err)
 		}

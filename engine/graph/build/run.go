@@ -112,9 +112,6 @@ func newBuilder(src graph.Source, o Options, p *plan) *builder {
 	return b
 }
 
-// typed reports whether the weights of edges are their relations, which are not added up.
-func (b *builder) typed() bool { return b.meta.Types != nil }
-
 func (b *builder) run(ctx context.Context) error {
 	b.manifest = graph.Manifest{
 		Vertices: uint64(b.meta.Vertices), Weighted: b.meta.Weighted,

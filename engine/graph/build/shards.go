@@ -172,8 +172,8 @@ func (w *shardWriter) mergePiece(p sorted, first, vertices uint32, info *graph.S
 	n := 0
 	last := ^uint64(0)
 	for i, k := range p.keys {
-		if k == last && (!w.b.typed() || p.weights[i] == p.weights[n-1]) {
-			if p.weights != nil && !w.b.typed() {
+		if k == last && (w.b.meta.Types == nil || p.weights[i] == p.weights[n-1]) {
+			if p.weights != nil && w.b.meta.Types == nil { // else they are relations
 				p.weights[n-1] += p.weights[i]
 				w.infinite = w.infinite || p.weights[n-1]-p.weights[n-1] != 0
 			}
@@ -216,10 +216,8 @@ func (w *shardWriter) tensors(shard int, rows []uint32, first uint32, edges uint
 		add("original_ids", safetensors.I64, n)
 	}
 	add("indices", safetensors.I32, e)
-	if b.typed() {
-		add("relations", safetensors.F32, e)
-	} else if b.meta.Weighted {
-		add("weights", safetensors.F32, e)
+	if b.meta.Weighted {
+		add(b.meta.WeightsName(), safetensors.F32, e)
 	}
 	if has.labels && !targets.Late(&b.meta) {
 		list = append(list, targets.Tensor(&b.meta, n))
@@ -250,10 +248,7 @@ func (w *shardWriter) tensors(shard int, rows []uint32, first uint32, edges uint
 func (w *shardWriter) metadata(tensors []safetensors.Tensor, shard int, first uint32, vertices int) (map[string]string, error) {
 	s := graph.Shard{
 		Number: shard, Shards: w.b.plan.shards, First: first, Vertices: vertices, Total: w.b.meta.Vertices,
-		Features: w.b.meta.Features, Classes: w.b.meta.Classes, Wide: graph.Wide{Targets: w.b.meta.Targets}, DType: w.b.options.DType,
-	}
-	if w.b.typed() {
-		s.Related = &graph.Related{Count: len(w.b.meta.Types.Relations)}
+		Features: w.b.meta.Features, Classes: w.b.meta.Classes, Wide: graph.Wide{Targets: w.b.meta.Targets}, DType: w.b.options.DType, EdgeValues: graph.EdgeValues{Related: w.b.meta.Related()},
 	}
 	m, err := s.Metadata(tensors)
 	return w.b.meta.Describe(m), err

@@ -479,9 +479,6 @@ func checkIsolation(r *recipe.Recipe, about dataset.About) error {
 	if settings.Switch == onPlateau && about.Splits[r.Split].Val == 0 {
 		return fmt.Errorf("{grappa.switch}=plateau needs validation vertices to compare epochs by, and split %d has none: leave it out, or choose another {split}", r.Split)
 	}
-	if r.Model.Related() {
-		return fmt.Errorf("grappa does not train an %s: contexts have no relations of edges; choose another strategy, such as leap", r.Model.Model)
-	}
 	return CheckModel(&settings, r.Model)
 }
 
