@@ -1,10 +1,12 @@
 package data
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
 // A node that holds no shard of a dataset has no folder of it.
@@ -15,5 +17,25 @@ func TestFolderOfShards(t *testing.T) {
 	}
 	if got := folder("x", "b", d); !filepath.IsAbs(got) || filepath.Base(got) != "d1" {
 		t.Errorf("the folder is %s", got)
+	}
+}
+
+func TestTypesAreDescribed(t *testing.T) {
+	types := &graph.Types{
+		Vertices:  []graph.VertexType{{Name: "author", Vertices: 2, Features: 1, Bare: true}, {Name: "paper", Vertices: 3, First: 1, Features: 4}},
+		Relations: []graph.Relation{{Source: "author", Name: "writes", Target: "paper", Edges: 6}},
+	}
+	text, err := types.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := plan.Dataset{About: plan.About{Vertices: 5, Features: 5, Types: text}}
+	a := described(&plan.State{}, d)
+	if got := fmt.Sprint(a.Types, a.Relations); got != "[{author 2 0} {paper 3 4}] [{author writes paper 6}]" {
+		t.Errorf("the types and relations are %s", got)
+	}
+	d.About.Vertices = 6 // types of another graph are not shown
+	if a := described(&plan.State{}, d); a.Types != nil {
+		t.Errorf("the types are %v", a.Types)
 	}
 }
