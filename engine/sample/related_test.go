@@ -1,0 +1,74 @@
+package sample
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+// relatedShard is a graph of four vertices: 3 hears 0 under two relations, 1 and 2 under one.
+func relatedShard() *graph.Shard {
+	return &graph.Shard{
+		Shards: 1, Vertices: 4, Total: 4, Indptr: []int64{0, 0, 1, 1, 5}, Indices: []int32{3, 0, 0, 1, 2},
+		EdgeValues: graph.EdgeValues{Related: &graph.Related{Count: 3, Of: []float32{1, 0, 2, 2, 0}}},
+	}
+}
+
+func TestBlocksByRelation(t *testing.T) {
+	to, err := NewTopology([]*graph.Shard{relatedShard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(to, Options{Fanouts: []int{0}, Form: Form{Relations: 3}})
+	var b Batch
+	if err := s.Sample(t.Context(), &b, 0, 0, []uint32{3, 1}); err != nil {
+		t.Fatal(err)
+	}
+	block := &b.Blocks[0]
+	want := [][]uint32{{0, 2}, {}, {0, 1}, {}, {3}, {}}
+	r := block.Related
+	if r == nil || r.Rows != len(want) || block.Values != nil {
+		t.Fatalf("the block by relation is %v, the values %v", r, block.Values)
+	}
+	for row, sources := range want {
+		got := []uint32{}
+		for _, i := range r.Indices[r.Indptr[row]:r.Indptr[row+1]] {
+			got = append(got, block.Vertices[i])
+		}
+		if !slices.Equal(got, sources) {
+			t.Errorf("row %d has the sources %v and not %v", row, got, sources)
+		}
+	}
+	block.Transpose()
+	if r.Transposed == nil || len(r.Transposed.Rows) != 5 {
+		t.Errorf("the transpose is %v", r.Transposed)
+	}
+	// Models that do not ask see edges without weights.
+	plain := New(to, Options{Fanouts: []int{0}, Form: Form{Weighting: Sums}})
+	if err := plain.Sample(t.Context(), &b, 0, 0, []uint32{3}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Blocks[0].Values; b.Blocks[0].Related != nil || !slices.Equal(got, []float32{1, 1, 1, 1}) {
+		t.Errorf("without relations the values are %v", got)
+	}
+}
+
+func TestRelationsFromOtherNodesAreChecked(t *testing.T) {
+	s := &Sampler{o: Options{Form: Form{Relations: 3}}}
+	for _, c := range []struct {
+		weights []float32
+		want    string
+	}{
+		{[]float32{0, 2}, ""},
+		{nil, "without the relations"},
+		{[]float32{0, 3}, "the relation 3 of 3"},
+		{[]float32{-1, 0}, "the relation -1 of 3"},
+	} {
+		err := s.checkRelations(&Drawn{Sources: []int32{0, 1}, Weights: c.weights})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v", c.weights, err)
+		}
+	}
+}
