@@ -50,6 +50,7 @@ const (
 	KindGrantAccess
 	KindRevokeAccess
 	KindScheduleJob
+	KindTypes // of no command: a DefineDataset with types, see since
 )
 
 type (

@@ -13,7 +13,7 @@ import (
 // Newest is the newest command that this version knows. It is the version number of the plan: all
 // that a version adds to what the plan can be, a command or a field of the state, comes with a
 // command of its own, whose number says who knows of it.
-var Newest = KindScheduleJob
+var Newest = KindTypes
 
 // Silent is the newest command that a program may know which does not say what it knows when it
 // joins.
@@ -42,7 +42,10 @@ func (s *State) May(c Command) error {
 func since(c Command) Kind {
 	switch c := c.(type) {
 	case DefineDataset:
-		if c.About.Targets != "" {
+		switch {
+		case c.About.Types != "":
+			return KindTypes
+		case c.About.Targets != "":
 			return KindScheduleJob
 		}
 	case AssignJob:

@@ -39,16 +39,17 @@ func TestCommandsWaitForAllMembers(t *testing.T) {
 		t.Errorf("%v, and %d is needed", err, s.Needed())
 	}
 	// So does a field that came with a later command.
-	wide := DefineDataset{ID: "d1", About: About{Targets: "numbers"}}
 	if err := s.May(DefineDataset{ID: "d1"}); err != nil {
 		t.Errorf("a command without the field: %v", err)
 	}
-	s = must(t, s, s.Index+1, UpdateMember{ID: "b", Knows: KindScheduleJob - 1})
-	if err := s.May(wide); !errors.Is(err, ErrNotAllKnow) {
-		t.Errorf("a field that a member does not know: %v", err)
-	}
-	if wider, _ := tried(t, s, s.Index+1, wide); wider.Needed() != KindScheduleJob {
-		t.Errorf("%d is needed", wider.Needed())
+	for since, wide := range map[Kind]Command{KindScheduleJob: DefineDataset{ID: "d1", About: About{Targets: "numbers"}}, KindTypes: DefineDataset{ID: "d1", About: About{Types: "{}"}}} {
+		s := must(t, s, s.Index+1, UpdateMember{ID: "b", Knows: since - 1})
+		if err := s.May(wide); !errors.Is(err, ErrNotAllKnow) {
+			t.Errorf("a field that a member does not know: %v", err)
+		}
+		if wider, _ := tried(t, s, s.Index+1, wide); wider.Needed() != since {
+			t.Errorf("%d is needed", wider.Needed())
+		}
 	}
 	if err := s.May(SetComputing{}); err != nil {
 		t.Errorf("a command that lies in the log: %v", err)

@@ -5,6 +5,7 @@ package epoch
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -111,6 +112,23 @@ type Metrics struct {
 	Train map[string]float64 `json:"train,omitempty"`
 	Val   map[string]float64 `json:"val,omitempty"`
 	Test  map[string]float64 `json:"test,omitempty"`
+}
+
+// mostWhole is how many metrics of a part records have with all digits. Plans keep at most 400
+// bytes for those of an epoch.
+const mostWhole = 4
+
+// Shorten rounds many metrics to six decimals. It makes maps of its own for them.
+func (m *Metrics) Shorten() {
+	if max(len(m.Val), len(m.Test)) <= mostWhole {
+		return
+	}
+	for _, part := range []*map[string]float64{&m.Train, &m.Val, &m.Test} {
+		*part = maps.Clone(*part)
+		for name, x := range *part {
+			(*part)[name] = math.Round(x*1e6) / 1e6
+		}
+	}
 }
 
 // Ranks reports whether an evaluation can rank its epoch: it has scored validation vertices.

@@ -1,9 +1,6 @@
 package evaluate
 
 import (
-	"maps"
-	"math"
-
 	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/task"
@@ -70,28 +67,13 @@ func (r *Result) score(metric string) float64 {
 	return r.Val.of(metric)
 }
 
-// mostWhole is how many metrics of a part records have with all digits. Plans keep at most 400
-// bytes for those of an epoch.
-const mostWhole = 4
-
-// short returns metrics with six decimals.
-func short(all map[string]float64) map[string]float64 {
-	rounded := maps.Clone(all)
-	for name, x := range rounded {
-		rounded[name] = math.Round(x*1e6) / 1e6
-	}
-	return rounded
-}
-
 // Record returns what an epoch's record has of the result. The metric ranks epochs.
 func (r *Result) Record(metric string) *epoch.Eval {
 	metrics := r.Metrics
 	switch {
 	case metrics != nil:
 		metrics = &epoch.Metrics{By: metric, Train: metrics.Train, Val: metrics.Val, Test: metrics.Test}
-		if max(len(metrics.Val), len(metrics.Test)) > mostWhole {
-			metrics.Train, metrics.Val, metrics.Test = short(metrics.Train), short(metrics.Val), short(metrics.Test)
-		}
+		metrics.Shorten()
 	case metric != task.Accuracy:
 		metrics = &epoch.Metrics{By: metric, Train: r.Train.only(metric), Val: r.Val.only(metric), Test: r.Test.only(metric)}
 		if task.MetricNamed(metric).Ranked {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 )
 
@@ -32,6 +33,22 @@ func TestRecipesThatStartFromAModel(t *testing.T) {
 	type before recipe.Recipe // has no methods
 	if err := json.Unmarshal(text, new(before)); err == nil {
 		t.Error("a program that knows of no models to start from reads the recipe")
+	}
+	drawn := *link.Default()
+	r.From, r.Sweep, r.Links = nil, nil, &drawn
+	for from, readable := range map[string]bool{"": true, link.InBatch: false} {
+		r.Links.From = from
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, new(before)); err == nil != readable {
+			t.Errorf("a program that draws negatives from all vertices reads %s: %v", text, err)
+		}
+		again = recipe.Recipe{}
+		if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, r) {
+			t.Errorf("%s was read as %+v, %v", text, again, err)
+		}
 	}
 }
 
