@@ -84,6 +84,12 @@ func TestDecodersAreLearnt(t *testing.T) {
 		if _, there := traintest.MustRun(t, r, shards, traintest.Abroad(train.Options{Threads: 2}, nil)); traintest.Learnt(there) != traintest.Learnt(one) {
 			t.Errorf("%s on a device with memory of its own:\n%sand here:\n%s", decoder, traintest.Learnt(there), traintest.Learnt(one))
 		}
+		resumed, half := train.Options{Threads: 1, Dir: t.TempDir(), Dataset: "d", Resume: true}, r
+		half.Epochs = 2
+		traintest.MustRun(t, half, shards, resumed)
+		if _, rest := traintest.MustRun(t, r, shards, resumed); len(rest) != 2 || traintest.Learnt(rest) != traintest.Learnt(one[2:]) {
+			t.Errorf("%s from a checkpoint:\n%sand at once:\n%s", decoder, traintest.Learnt(rest), traintest.Learnt(one[2:]))
+		}
 		r.Sharing = strategy.Given("leap")
 		r.Sharing.Deterministic = true
 		_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, train.Options{Threads: 1})
