@@ -231,7 +231,7 @@ func TestPredictingRefusesAnotherDataset(t *testing.T) {
 	path := filepath.Join(dir, train.CheckpointFile)
 	never := func(int, []float32) error { t.Error("rows are asked for"); return nil }
 	begin := func(trained.Prediction) error { return nil }
-	if err := trained.Predict(t.Context(), path, traintest.CoraShards(t), trained.PredictOptions{}, begin, never); err == nil || !strings.Contains(err.Error(), "takes 20 features, and the dataset has 1433") {
+	if err := trained.Predict(t.Context(), path, traintest.CoraShards(t), trained.PredictOptions{}, begin, never); err == nil || !strings.Contains(err.Error(), "reads 20 columns of features, and the dataset has 1433") {
 		t.Error(err)
 	}
 	if err := trained.Predict(t.Context(), path, traintest.Communities(t, 3000), trained.PredictOptions{Memory: 1 << 20}, begin, never); err == nil || !strings.Contains(err.Error(), "of memory, and 1.0 MiB is") {
