@@ -279,7 +279,7 @@ func TestSettingsThatTeachTheSame(t *testing.T) {
 	plain := job()
 	for name, value := range others() {
 		s := job(name + "=" + value)
-		if same := declared.Same(&plain, &s); same != (name == "prefetch" || name == "phases") {
+		if same := declared.Same(&plain, &s); same != (name == "prefetch" || name == "phases" || name == "cache") {
 			t.Errorf("%s=%s: the same %v", name, value, same)
 		}
 		if !declared.Same(&s, &s) {
