@@ -157,9 +157,8 @@ func FuzzSweep(f *testing.F) {
 
 // Each field of a request may be swept over, or is the same for all models.
 func TestEachFlagIsSweptOrTheSame(t *testing.T) {
-	fields := reflect.TypeFor[TrainRequest]()
-	for i := range fields.NumField() {
-		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
+	for field := range reflect.TypeFor[TrainRequest]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		flag := strings.ReplaceAll(name, "_", "-")
 		if _, swept := sweptFlags[flag]; flag != "set" && flag != "sweep" && swept == slices.Contains(sameFlags, flag) {
 			t.Errorf("--%s is in both lists, or in neither", flag)
