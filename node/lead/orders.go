@@ -118,21 +118,26 @@ func (o *Order[In, Out]) method() string { return Method(o.name) }
 func Method(name string) string { return "order:" + name }
 
 // Do makes the leader run the order. While there is no leader, or the one asked has just lost
-// leadership, Do waits and asks again, for ten seconds at most; so it does if the order is
-// repeatable and the connection to the leader ended before it answered.
+// leadership, Do waits and asks again, for ten seconds at most; so it does if the leader has taken
+// no call, since it has too much to do, or if the order is repeatable and the connection to the
+// leader ended before it answered.
 func (o *Order[In, Out]) Do(ctx context.Context, in In) (Out, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, ErrNoLeader)
 	defer cancel()
 	var none Out
+	var busy error // of the last try
 	for {
 		changed := o.orders.plan.Changed()
 		out, err := o.try(ctx, in)
+		busy = nil
 		switch {
 		case err == nil:
 			return out, nil
 		case o.repetition == Repeatable && errors.Is(err, mesh.ErrShutdown):
 			// The connection ended under the order: the same leader, or the next one, is
 			// asked again.
+		case errors.Is(err, mesh.ErrOverload) && ctx.Err() == nil:
+			busy = err // who says this has not begun
 		case !errors.Is(err, consensus.ErrNotLeader) && mesh.RefusalOf(err) != NotLeader:
 			if ctx.Err() != nil {
 				return none, context.Cause(ctx)
@@ -143,6 +148,9 @@ func (o *Order[In, Out]) Do(ctx context.Context, in In) (Out, error) {
 		case <-changed:
 		case <-time.After(retryEvery):
 		case <-ctx.Done():
+			if busy != nil && errors.Is(context.Cause(ctx), ErrNoLeader) {
+				return none, busy
+			}
 			return none, context.Cause(ctx)
 		}
 	}

@@ -27,6 +27,7 @@ type network struct {
 	silent  map[string]bool // they never answer
 	failed  map[string]bool // gossip says so
 	breaks  int             // so many calls lose their connection after they were run
+	busy    int             // so many calls are not taken
 }
 
 func newNetwork(ids ...string) *network {
@@ -81,7 +82,14 @@ func (n *node) Member(id string) (mesh.Member, bool) {
 func (n *node) Call(ctx context.Context, peer, method string, body []byte) ([]byte, error) {
 	n.network.mu.Lock()
 	silent, h := n.network.silent[peer], n.network.nodes[peer].handlers[method]
+	busy := n.network.busy > 0
+	if busy {
+		n.network.busy--
+	}
 	n.network.mu.Unlock()
+	if busy {
+		return nil, fmt.Errorf("call %s: %w", method, mesh.ErrOverload)
+	}
 	if silent {
 		<-ctx.Done()
 		return nil, fmt.Errorf("no answer: %w", context.Cause(ctx))
@@ -188,8 +196,6 @@ func TestALeaderThatDies(t *testing.T) {
 	}
 }
 
-// A connection that ends under an order is no answer: what may be run twice is asked again,
-// and nothing else is.
 // An order that may be given once waits for the next leader where gossip has given up this one.
 func TestALeaderThatHasFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -208,6 +214,8 @@ func TestALeaderThatHasFailed(t *testing.T) {
 	})
 }
 
+// A connection that ends under an order is no answer: what may be run twice is asked again,
+// and nothing else is.
 func TestAConnectionThatEndsUnderAnOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, r := range []Repetition{Once, Repeatable} {
@@ -225,6 +233,24 @@ func TestAConnectionThatEndsUnderAnOrder(t *testing.T) {
 			if r == Once && (!errors.Is(err, mesh.ErrShutdown) || runs != 1) || r == Repeatable && (err != nil || n != 3) {
 				t.Errorf("repetition %d: %d, %v after %d runs", r, n, err, runs)
 			}
+		}
+	})
+}
+
+// A leader that takes no call has not begun the order: it is asked again, and is what an order that
+// is given up was about.
+func TestALeaderWithTooMuchToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, ran := newNetwork("a", "b"), 0
+		all := ask(w, Once, &ran)
+		w.elect("b")
+		w.busy = 3
+		if got, err := all["a"].Do(t.Context(), question{Text: "x"}); err != nil || got.By != "b" || ran != 1 {
+			t.Errorf("%+v after %d runs, %v", got, ran, err)
+		}
+		w.busy = 1 << 20
+		if _, err := all["a"].Do(t.Context(), question{Text: "x"}); !errors.Is(err, mesh.ErrOverload) || ran != 1 {
+			t.Errorf("%v after %d runs", err, ran)
 		}
 	})
 }
