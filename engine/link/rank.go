@@ -13,7 +13,8 @@ var HitsAt = [3]int{1, 3, 10}
 // that are drawn, with replacement, the same in all evaluations, or all. Those that an edge joins
 // to the source, in either direction and whichever part of the split it is in, are left out, and so
 // is the source. Equal scores share the mean of their ranks: a pair with two above and one
-// beside it has the rank 3.5. s.a must be the source's embedding.
+// beside it has the rank 3.5. A score that is no number is below none, and its own pair's is above
+// none. s.a must be the source's embedding.
 func (s *Scorer) rank(rows []float32, columns int, w []float64, of Pair, logit float64) float64 {
 	above, beside := 0, 0
 	count := func(v uint32) {
@@ -23,10 +24,11 @@ func (s *Scorer) rank(rows []float32, columns int, w []float64, of Pair, logit f
 		s.b = widen(s.b[:0], rows[int(v)*columns:][:columns])
 		// An edge matters only where the vertex would count, and looking for one takes longer.
 		switch x := s.decoder.Score(w, s.a, s.b, 0); {
-		case x > logit && !s.of.joined(of.Source, v, false):
-			above++
-		case x == logit && !s.of.joined(of.Source, v, false):
+		case x < logit || s.of.joined(of.Source, v, false):
+		case x == logit:
 			beside++
+		default:
+			above++
 		}
 	}
 	vertices := s.of.whole.Vertices()

@@ -90,3 +90,36 @@ func TestRanks(t *testing.T) {
 		}
 	}
 }
+
+// What is no number counts against a model: such a pair has the worst rank, and such a vertex is
+// above any other.
+func TestRanksOfWhatIsNoNumber(t *testing.T) {
+	spec := Default()
+	spec.Ranks = All
+	p, whole := pairsOf(t, spec, 3)
+	p.Of[graph.Test] = p.Of[graph.Test][:1]
+	of, all := p.Of[graph.Test][0], edges(whole)
+	others := 0
+	for v := range uint32(whole.Vertices()) {
+		if v != of.Source && v != of.Target && !all[Pair{of.Source, v}] && !all[Pair{v, of.Source}] {
+			others++
+		}
+	}
+	for what, isNone := range map[string]func(v uint32) bool{
+		"all":        func(uint32) bool { return true },
+		"the source": func(v uint32) bool { return v == of.Source },
+		"the target": func(v uint32) bool { return v == of.Target },
+		"the others": func(v uint32) bool { return v != of.Source && v != of.Target },
+	} {
+		rows := make([]float32, whole.Vertices())
+		for v := range rows {
+			if rows[v] = 1; isNone(uint32(v)) {
+				rows[v] = float32(math.NaN())
+			}
+		}
+		got, err := NewScorer(p, CrossEntropies).Part(t.Context(), graph.Test, rows, 1, nil)
+		if want := 1 / float64(1+others); err != nil || got.Reciprocal != want || got.Hits[0] != 0 {
+			t.Errorf("%s: %g and %v, want %g: %v", what, got.Reciprocal, got.Hits, want, err)
+		}
+	}
+}
