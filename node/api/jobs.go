@@ -342,7 +342,7 @@ func (r TrainRequest) Check() error {
 		return Invalid("%d settings are too many", len(r.Set))
 	case len(r.EdgeSplit) != 0 && len(r.EdgeSplit) != 3:
 		return Invalid("--edge-split has %d shares: give three, of training, validation and test, such as 0.85,0.05,0.1", len(r.EdgeSplit))
-	case len(r.EdgeSplit) > 0 && r.Task != link:
+	case len(r.EdgeSplit) > 0 && r.Task != link && (r.Task != "" || r.From == ""):
 		return Invalid("--edge-split is for --task link: give both, or leave it out")
 	}
 	for _, share := range r.EdgeSplit {

@@ -331,6 +331,7 @@ func TestJobsThatNoNodeIsAsked(t *testing.T) {
 		"--weight-decay is NaN":    TrainRequest{Dataset: "a", WeightDecay: &nan},
 		"--edge-split has 2 sha":   TrainRequest{Dataset: "a", Task: "link", EdgeSplit: []float64{0.9, 0.1}},
 		"--edge-split is for":      TrainRequest{Dataset: "a", EdgeSplit: []float64{0.8, 0.1, 0.1}},
+		"is for --task link: give": TrainRequest{Dataset: "a", Task: "class", From: "j1", EdgeSplit: []float64{0.8, 0.1, 0.1}},
 		"--edge-split is NaN":      TrainRequest{Dataset: "a", Task: "link", EdgeSplit: []float64{0.8, nan, 0.1}},
 		"--set a.b is +Inf":        TrainRequest{Dataset: "a", Set: []Setting{{"a.c", "mean"}, {"a.b", "infinity"}}},
 		"--lr is NaN":              ResumeRequest{Rate: &nan},
@@ -354,6 +355,9 @@ func TestJobsThatNoNodeIsAsked(t *testing.T) {
 		if e, ok := errors.AsType[*Error](err); !ok || e.Status != http.StatusBadRequest || !strings.Contains(e.Message, says) {
 			t.Errorf("%v does not say %q", err, says)
 		}
+	}
+	if err := (TrainRequest{Dataset: "a", From: "j1", EdgeSplit: []float64{0.8, 0.1, 0.1}}).Check(); err != nil {
+		t.Errorf("a job that may learn links as its source: %v", err)
 	}
 	for _, r := range []PredictRequest{
 		{Format: ".npy", PairOptions: PairOptions{Pairs: "/a.csv"}}, {Format: ".json", PairOptions: PairOptions{Top: MaxTop, Neighbours: true, Task: "link"}},
