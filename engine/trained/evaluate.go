@@ -67,8 +67,8 @@ func Evaluate(ctx context.Context, model string, shards []*graph.Shard, o Evalua
 	if o.Split != TrainedSplit {
 		r.Split = o.Split
 	}
-	if w.kind.Pairs {
-		r.Split = 0 // the recipe splits edges
+	if w.kind.Pairs && r.Split != 0 {
+		return nil, fmt.Errorf("{split} is %d, and a model of {task} link has edges split, and not vertices: leave it out", r.Split)
 	}
 	about := dataset.Describe(shards)
 	if err := w.suits(&r, &about, o.ClassNames); err != nil {

@@ -35,6 +35,9 @@ func (w *Weighed) Starts(r *recipe.Recipe, about dataset.About) error {
 	if about.Classes != w.about.Classes && kind.Pairs {
 		return fmt.Errorf("the model makes embeddings of %d columns, and this job's would have %d: leave {link.width} out", w.about.Classes, about.Classes)
 	}
+	if kind.Pairs && r.Links.Decoder != w.decoder {
+		return fmt.Errorf("the model decodes pairs by %s, and this job's would by %s: leave {link.decoder} out", w.decoder, r.Links.Decoder)
+	}
 	if about.Classes != w.about.Classes {
 		return fmt.Errorf("the model has %s, and the dataset has %d: choose a dataset with the same", recipe.Count(w.about.Classes, "output"), about.Classes)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
@@ -166,6 +167,38 @@ func TestWhatCanStartFromAModel(t *testing.T) {
 		change(&r, &about)
 		if err := w.Starts(&r, about); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+// A model of links can start another with the same decoder only, since its weights are among those
+// of the model.
+func TestModelsOfLinksStartTheSameDecoder(t *testing.T) {
+	shards := traintest.Communities(t, 300)
+	about := dataset.Describe(shards)
+	for _, decoder := range link.Decoders {
+		dir := t.TempDir()
+		r := traintest.Short("sage")
+		r.Learn(task.Named("link"))
+		r.Epochs, r.Links.Decoder = 1, decoder
+		traintest.MustRun(t, r, shards, train.Options{Threads: 1, Dir: dir})
+		w, err := trained.ReadWeighed(filepath.Join(dir, train.CheckpointFile), trained.BestModel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, now := range link.Decoders {
+			links := *r.Links
+			links.Decoder, r.Links = now, &links
+			err := w.Starts(&r, about)
+			if same := now == decoder; same != (err == nil) || !same && err.Error() != fmt.Sprintf("the model decodes pairs by %s, and this job's would by %s: leave {link.decoder} out", decoder, now) {
+				t.Errorf("%s from %s: %v", now, decoder, err)
+			}
+		}
+		for split, want := range map[int]string{trained.TrainedSplit: "", 0: "", 1: "{split} is 1, and a model of {task} link"} {
+			_, err := trained.Evaluate(t.Context(), filepath.Join(dir, train.CheckpointFile), shards, trained.EvaluateOptions{Split: split, Threads: 1})
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("split %d: %v does not say %q", split, err, want)
+			}
 		}
 	}
 }
