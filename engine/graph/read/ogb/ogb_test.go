@@ -104,6 +104,7 @@ func TestOGBRefusals(t *testing.T) {
 		"features are NaN":   {readtest.OGB().With("raw/node-feat.csv.gz", "1,2\n2,nan\n3,4\n4,5\n"), "node-feat.csv.gz, line 2: the feature in column 2 is nan: write a finite number"},
 		"no features":        {readtest.OGB().With("raw/node-feat.csv.gz", ""), "node-feat.csv.gz is empty: copy the folder again"},
 		"labels too few":     {readtest.OGB().With("raw/node-label.csv.gz", "1\n1\n"), "node-label.csv.gz has 2 rows and there are 4 vertices: copy the folder again"},
+		"labels too many":    {readtest.OGB().With("raw/node-label.csv.gz", "1\n1\n1\n1\n1\n"), "node-label.csv.gz, line 5: there are 4 vertices only: copy the folder again"},
 		"labels are words":   {readtest.OGB().With("raw/node-label.csv.gz", "1\n1\nx\n1\n"), "node-label.csv.gz, line 3: the label "},
 		"a far split":        {readtest.OGB().With("split/time/test.csv.gz", "1\n4\n"), `split/time/test.csv.gz, line 2: there is not a vertex "4", as there are 4, numbered from 0: leave it out`},
 		"splits overlap":     {readtest.OGB().With("split/time/test.csv.gz", "1\n3\n"), "split/time/test.csv.gz, line 2: vertex 3 is in val and in test: take it out of one"},

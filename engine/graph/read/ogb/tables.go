@@ -198,6 +198,9 @@ func (g *ogb) readFeatures(ctx context.Context, yield func(graph.FeatureBatch) e
 
 func (g *ogb) readLabels(ctx context.Context) error {
 	err := g.lines(ctx, "raw/"+ogbLabels, ogbLabels, source.MaxLine, func(line uint64, text []byte) error {
+		if len(g.Classes) == int(g.Info.Vertices) {
+			return fmt.Errorf("%s, line %d: there are %d vertices only: copy the folder again", ogbLabels, line, g.Info.Vertices)
+		}
 		if n := bytes.Count(text, []byte{','}) + 1; n > 1 {
 			return fmt.Errorf("%s, line %d: there are labels for %d tasks, and a vertex has one: leave one column", ogbLabels, line, n)
 		}
