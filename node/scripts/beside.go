@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 )
@@ -25,13 +26,16 @@ const (
 	mostLine = 16 << 10
 	// mostHeld bounds the output that is kept for whoever asks. A script that writes more waits.
 	mostHeld = 256 << 10
-	// mostSent bounds the output in one answer.
+	// mostSent bounds the output in one answer, which JSON may make six times longer.
 	mostSent = 128 << 10
+	// perLine is what a line counts besides its text.
+	perLine = 16
 )
 
 var (
 	errForsaken = errors.New("nobody asks for the script's output any more")
 	errEnded    = errors.New("the run has ended")
+	errTaken    = errors.New("another request runs the script")
 )
 
 // held is a script beside this node.
@@ -39,6 +43,7 @@ type held struct {
 	begin
 	cancel context.CancelCauseFunc
 	lease  *time.Timer
+	taken  atomic.Bool   // another request has it started anew
 	ended  chan struct{} // closed when nothing of it runs
 
 	mu      sync.Mutex
@@ -62,13 +67,6 @@ func (s *Scripts) onStart(_ context.Context, _ string, body []byte) ([]byte, err
 	if b.Later && !s.goesOn(b.Word) {
 		return json.Marshal(begun{Apart: true})
 	}
-	s.mu.Lock()
-	before := s.held[b.Word]
-	s.mu.Unlock()
-	if before != nil { // of somebody who asks no more
-		before.cancel(errEnded)
-		<-before.ended
-	}
 	// The script outlives this call.
 	ctx, done, err := s.underWay.Begin(context.Background())
 	if err != nil {
@@ -78,14 +76,21 @@ func (s *Scripts) onStart(_ context.Context, _ string, body []byte) ([]byte, err
 	h := &held{begin: b, cancel: cancel, ended: make(chan struct{}), changed: make(chan struct{})}
 	h.lease = time.AfterFunc(lease, func() { cancel(errForsaken) })
 	s.mu.Lock()
-	if s.held[b.Word] != nil && s.held[b.Word] != before {
+	before := s.held[b.Word]
+	if before != nil && b.Later && before.Asker != b.Asker { // of the user's newest request
 		s.mu.Unlock()
+		h.lease.Stop()
 		cancel(nil)
 		done()
-		return nil, refused("a script of the run %s was started meanwhile", b.Word)
+		return json.Marshal(begun{Apart: true})
 	}
 	s.held[b.Word] = h
 	s.mu.Unlock()
+	if before != nil {
+		before.taken.Store(before.Asker != b.Asker)
+		before.cancel(errEnded)
+		<-before.ended
+	}
 	go func() {
 		defer done()
 		defer close(h.ended)
@@ -109,7 +114,10 @@ func (s *Scripts) find(l look) (*held, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.held[l.Run]
-	if h == nil || h.Asker != l.Asker {
+	if h != nil && h.Asker != l.Asker {
+		return nil, takenOver(l.Run)
+	}
+	if h == nil {
 		return nil, refused("it has no script of the run %s any more", l.Run)
 	}
 	return h, nil
@@ -129,6 +137,9 @@ func (s *Scripts) onLook(ctx context.Context, _ string, body []byte) ([]byte, er
 	defer late.Stop()
 	for {
 		r, changed := h.report(l.From)
+		if h.taken.Load() { // so that it was ended is no failure
+			return nil, takenOver(l.Run)
+		}
 		if len(r.Lines) > 0 || r.Over {
 			return json.Marshal(r)
 		}
@@ -137,6 +148,9 @@ func (s *Scripts) onLook(ctx context.Context, _ string, body []byte) ([]byte, er
 		case <-late.C:
 			return json.Marshal(r)
 		case <-h.ended:
+			if h.taken.Load() {
+				return nil, takenOver(l.Run)
+			}
 			return nil, refused("it has ended its script of the run %s", l.Run)
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -255,7 +269,7 @@ func (h *held) add(ctx context.Context, l line) {
 		}
 	}
 	h.alter(func() {
-		h.lines, h.bytes = append(h.lines, l), h.bytes+len(l.Text)+1
+		h.lines, h.bytes = append(h.lines, l), h.bytes+len(l.Text)+perLine
 		if t := strings.TrimSpace(l.Text); t != "" && !l.Note {
 			h.last = t
 		}
@@ -268,7 +282,7 @@ func (h *held) report(from int) (r report, changed <-chan struct{}) {
 	defer h.mu.Unlock()
 	arrived := max(0, min(from-h.first, len(h.lines)))
 	for _, l := range h.lines[:arrived] {
-		h.bytes -= len(l.Text) + 1
+		h.bytes -= len(l.Text) + perLine
 	}
 	h.lines, h.first = slices.Delete(h.lines, 0, arrived), h.first+arrived
 	if arrived > 0 {
@@ -277,7 +291,7 @@ func (h *held) report(from int) (r report, changed <-chan struct{}) {
 	}
 	sent := 0
 	for _, l := range h.lines {
-		if sent += len(l.Text) + 1; len(r.Lines) > 0 && sent > mostSent {
+		if sent += len(l.Text) + perLine; len(r.Lines) > 0 && sent > mostSent {
 			break
 		}
 		r.Lines = append(r.Lines, l)

@@ -68,7 +68,11 @@ func (s *Scripts) Start(ctx context.Context, r api.RunRequest, tell func(api.Run
 		d.Nodes = append(d.Nodes, n.Name)
 	}
 	c.say(api.RunEvent{Started: &d})
-	if err := c.follow(ctx, nodes); err != nil {
+	err = c.follow(ctx, nodes)
+	if errors.Is(err, errTaken) { // its jobs are those of the other request
+		return d, api.Conflict("another request runs the script of %s since: follow that one", c.Word)
+	}
+	if err != nil {
 		if !errors.Is(context.Cause(ctx), ongoing.ErrStopping) { // the others may go on
 			c.stop(ctx)
 		}
@@ -182,6 +186,9 @@ func (c *course) beside(ctx context.Context, n Node, rank int, later bool) outco
 	heard, from := time.Now(), 0
 	for ctx.Err() == nil {
 		r, err := c.on.ask(ctx, n.ID, callLook, look{Run: c.Word, Asker: c.Asker, From: from})
+		if mesh.RefusalOf(err) == taken {
+			return outcome{node: n, err: errTaken}
+		}
 		if err != nil {
 			if mesh.RefusalOf(err) != "" || !c.lives(n) || time.Since(heard) > patience {
 				return outcome{node: n, gone: true}

@@ -12,7 +12,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,6 +96,11 @@ func New(c Config) *Scripts {
 	if c.Launch == nil {
 		c.Launch = launch
 	}
+	// Scripts run in folders of their own, where other names of files would mean others.
+	c.Dir = whole(c.Dir)
+	if strings.ContainsRune(c.Python, filepath.Separator) {
+		c.Python = whole(c.Python)
+	}
 	// What a node that was killed has left behind belongs to nobody.
 	if err := os.RemoveAll(c.Dir); err != nil {
 		c.Log.Warn("scripts of an earlier start could not be removed", "err", err)
@@ -103,6 +110,14 @@ func New(c Config) *Scripts {
 	c.Mesh.Handle(callLook, s.onLook)
 	c.Mesh.Handle(callEnd, s.onEnd)
 	return s
+}
+
+// whole completes a name of a file.
+func whole(name string) string {
+	if w, err := filepath.Abs(name); err == nil && name != "" {
+		return w
+	}
+	return name
 }
 
 // Run waits until ctx ends. Then it ends all scripts beside this node, and all runs that it was
@@ -156,8 +171,8 @@ type begin struct {
 	Later  bool     `json:"later,omitempty"`
 }
 
-// A begun answers begin. Apart means that the node does not know the job of the run yet, so that
-// nothing was started.
+// A begun answers begin. Apart means that the node does not know the job of the run yet, or runs the
+// script for another request, so that nothing was started.
 type begun struct {
 	Apart bool `json:"apart,omitempty"`
 }
@@ -214,6 +229,13 @@ func readLook(body []byte) (l look, err error) {
 		return l, refused("a question about a script can't be read")
 	}
 	return l, nil
+}
+
+// taken is the reason for which a node refuses a request after another for the same run.
+const taken = "script-taken"
+
+func takenOver(run string) error {
+	return mesh.Refuse(taken, "another request runs the script of %s", run)
 }
 
 func refused(format string, args ...any) error { return mesh.Refuse(lead.Conflict, format, args...) }
