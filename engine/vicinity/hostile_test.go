@@ -51,9 +51,8 @@ func TestWrongAnswers(t *testing.T) {
 		"no weights":         {words(1, 1, 1, 1, 1), "length"},
 		"not a number":       {words(1, 1, 1, 1, 1, 0x7fc00000), "no numbers"},
 		"infinite":           {words(1, 1, 1, 1, 1, 0xff800000), "no numbers"},
-		"sources descend":    {words(1, 0, 2, 2, 3, 1), "don't ascend"},
-		"a source twice":     {words(1, 0, 2, 2, 3, 3), "don't ascend"},
-		"no such vertex":     {words(1, 0, 1, 1, 13), "don't ascend"},
+		"sources descend":    {words(1, 0, 2, 2, 3, 1), "descend"},
+		"no such vertex":     {words(1, 0, 1, 1, 13), "descend"},
 		"more than it has":   {words(1, 0, 2, 1, 1, 2), "other entries"},
 		"fewer than it has":  {words(1, 0, 1, 2, 1), "other entries"},
 		"as many as numbers": {words(1, 0, 0, 1<<31), "other entries"},
@@ -66,6 +65,21 @@ func TestWrongAnswers(t *testing.T) {
 		if _, err := all[0].Edges(t.Context(), nil, []uint32{9, 11}, nil, nil); err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A source occurs once for each relation that leads from it.
+func TestASourceTwice(t *testing.T) {
+	net, all := sourcesOf(t, shardsOf(kind{}, 9, 4), 2, []int{0, 1})
+	net.Node(1).Answer(peer.Contexts, func(_ context.Context, _ int, _ peer.Query, reply func(parts ...[]byte) error) error {
+		return reply(words(1, 0, 3, 3, 2, 3, 3))
+	})
+	e, err := all[0].Edges(t.Context(), nil, []uint32{9}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sources, _, degree, ok := RowIn([]*Edges{e}, 9); !ok || degree != 3 || !slices.Equal(sources, []int32{2, 3, 3}) {
+		t.Errorf("of vertex 9 came %v of %d: %v", sources, degree, ok)
 	}
 }
 

@@ -176,7 +176,7 @@ func (w *writer) head() []byte {
 var (
 	errCut     = errors.New("it has not the length that it says")
 	errNoRow   = errors.New("it has no row, or more than were asked for")
-	errSources = errors.New("it has sources that don't ascend, or that were not asked for")
+	errSources = errors.New("it has sources that descend, or that were not asked for")
 	errWeights = errors.New("it has weights that are no numbers")
 	errDegree  = errors.New("it has a row of other entries than it says that the graph has")
 )
@@ -235,7 +235,7 @@ func (t *table) row(v uint32, inner int, degree uint32, sources []byte, within [
 	last := int64(-1)
 	for i := range inner {
 		u := binary.LittleEndian.Uint32(sources[EntryBytes*i:])
-		if int64(u) <= last || u >= vertices || !wanted(v, u, within) {
+		if int64(u) < last || u >= vertices || !wanted(v, u, within) {
 			return errSources
 		}
 		last = int64(u)
