@@ -40,7 +40,7 @@ func (r *Replica) Take(held []*graph.Shard, with *Replica) {
 	for i, s := range r.Shards {
 		if held[i] == nil {
 			from := with.Shards[i]
-			s.Indptr, s.Indices, s.Weights = from.Indptr, from.Indices, from.Weights
+			s.Indptr, s.Indices, s.EdgeValues = from.Indptr, from.Indices, from.EdgeValues
 			r.Summaries[i] = with.Summaries[i]
 		}
 	}

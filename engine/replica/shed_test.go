@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"weak"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
 // A replica that sheds its edges is as one that was brought without them, and the cache brings
@@ -52,6 +54,36 @@ func TestShed(t *testing.T) {
 		runtime.KeepAlive(got)
 		if again := bring(replicated, cache); again.Bytes != all || !again.Replicated {
 			t.Errorf("brought again are %d bytes of %d", again.Bytes, all)
+		}
+	}
+}
+
+// Edges that are taken over later have the relations that they have where they are held.
+func TestTakenEdgesHaveTheirRelations(t *testing.T) {
+	all := graphs(false)
+	for _, s := range all {
+		s.Related = &graph.Related{Count: 3, Of: make([]float32, len(s.Indices))}
+		for e := range s.Related.Of {
+			s.Related.Of[e] = float32(e % 3)
+		}
+	}
+	net, works, here := mesh(4, all, owners)
+	bring := func(o Options) *Replica {
+		t.Helper()
+		r, err := Bring(t.Context(), net.Node(0), works[0], here[0], o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := bring(Options{Dataset: "x", Bare: true, Later: true, Memory: 1 << 17})
+	if r.Later == 0 {
+		t.Fatal("no edges were left for later")
+	}
+	r.Take(here[0], bring(Options{Dataset: "x", Bare: true, Fits: true, Memory: 1 << 17}))
+	for i, s := range r.Shards {
+		if !reflect.DeepEqual(s.Indices, all[i].Indices) && len(all[i].Indices) > 0 || !reflect.DeepEqual(s.Related.Of, all[i].Related.Of) && len(all[i].Indices) > 0 {
+			t.Errorf("shard %d has relations %v of %d edges", i, s.Related, len(all[i].Indices))
 		}
 	}
 }
