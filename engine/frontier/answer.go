@@ -8,6 +8,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
@@ -141,7 +142,7 @@ func (r *rows) decodeDegrees(b []byte, entries int64, fanout int, vertices uint3
 	for ; len(b) > 0; b = b[4:] {
 		said := int32(binary.LittleEndian.Uint32(b))
 		degree := said & sample.Degree
-		if uint32(degree) > vertices {
+		if uint64(degree) > uint64(vertices)*graph.MaxRelations { // a source may occur once for each
 			return fmt.Errorf("a vertex has %d neighbours in a graph of %d", degree, vertices)
 		}
 		end += int64(sample.Kept(degree, fanout))

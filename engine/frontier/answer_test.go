@@ -28,13 +28,14 @@ func TestDecode(t *testing.T) {
 		answerOf(3, 3, 0, 1, 0, 9, 7, 6, 5),
 		answerOf(2, 1, 1, 0, 1, 4, one+1<<23),
 		answerOf(1, 2, 0, 2, 1, 2),
+		answerOf(1, 2, 0, 11, 1, 1), // a source occurs once for each relation
 	} {
 		if n, err := r.decode(b, 3, 2, 10); err != nil || n != int(b[0]) {
 			t.Fatal(n, err)
 		}
 	}
-	if !slices.Equal(r.Degrees, []int32{1, 0, 9, 0, 1, 2}) || !slices.Equal(r.Indptr, []int64{0, 1, 1, 3, 3, 4, 6}) ||
-		!slices.Equal(r.Sources, []int32{7, 6, 5, 4, 1, 2}) || !r.weighted || !slices.Equal(r.Weights, []float32{1, 1, 1, 2, 1, 1}) {
+	if !slices.Equal(r.Degrees, []int32{1, 0, 9, 0, 1, 2, 11}) || !slices.Equal(r.Indptr, []int64{0, 1, 1, 3, 3, 4, 6, 8}) ||
+		!slices.Equal(r.Sources, []int32{7, 6, 5, 4, 1, 2, 1, 1}) || !r.weighted || !slices.Equal(r.Weights, []float32{1, 1, 1, 2, 1, 1, 1, 1}) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -56,9 +57,9 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 		{"has 4 rows", answerOf(4, 0, 0, 0, 0, 0, 0)},
 		{"has 4294967295 rows", answerOf(1<<32-1, 0, 0)},
 		{"of another kind", answerOf(1, 0, 2, 0)},
-		{"11 neighbours in a graph of 10", answerOf(1, 2, 0, 11, 0, 1)},
+		{"10241 neighbours in a graph of 10", answerOf(1, 2, 0, 10241, 0, 1)},
 		{"2147483647 neighbours", answerOf(1, 2, 0, 1<<32-1, 0, 1)},
-		{"11 neighbours in a graph of 10", answerOf(1, 2, 0, 1<<31+11, 0, 1)},
+		{"10241 neighbours in a graph of 10", answerOf(1, 2, 0, 1<<31+10241, 0, 1)},
 		{"1 entries where its rows have 2", answerOf(1, 1, 0, 5, 0)},
 		{"3 entries where its rows have 2", answerOf(1, 3, 0, 5, 0, 1, 2)},
 		{"vertex 10 of a graph of 10", answerOf(1, 1, 0, 1, 10)},

@@ -3,6 +3,7 @@ package graph
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -86,6 +87,16 @@ func (k *Skeleton) loadSeeds() (err error) {
 	return nil
 }
 
+// mostEdges returns how many edges the shard can have: a source occurs once in a row, or once for
+// each relation.
+func (s *Shard) mostEdges() int64 {
+	each := int64(s.Total)
+	if s.Related != nil {
+		each *= int64(s.Related.Count)
+	}
+	return int64(s.Vertices) * min(each, math.MaxInt64/max(1, int64(s.Vertices)))
+}
+
 func (k *Skeleton) loadStats() (err error) {
 	s := k.Shard
 	meta := s.file.Metadata()
@@ -94,7 +105,7 @@ func (k *Skeleton) loadStats() (err error) {
 		to   *int64
 		max  int64
 	}{
-		{"edges", &k.Edges, int64(s.Vertices) * int64(s.Total)},
+		{"edges", &k.Edges, s.mostEdges()},
 		{"entries", &k.Stats.Entries, int64(s.Vertices) * int64(s.Features)},
 	} {
 		n, err := strconv.ParseInt(meta[field.name], 10, 64)

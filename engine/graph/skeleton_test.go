@@ -150,6 +150,7 @@ var wrongSkeletons = []struct {
 	{`has "x" for vertices`, bone, func(c *content) { c.meta["vertices"] = "x" }},
 	{"with 2 vertices from 9 of 10", bone, func(c *content) { c.meta["first_vertex"] = "9" }},
 	{`has "21" for edges`, bone, func(c *content) { c.meta["edges"] = "21" }},
+	{`has "41" for edges, which is no number from 0 to 40`, bone, func(c *content) { c.meta["relations"], c.meta["edges"] = "2", "41" }},
 	{`has "-1" for edges`, bone, func(c *content) { c.meta["edges"] = "-1" }},
 	{`has "7" for entries`, bone, func(c *content) { c.meta["entries"] = "7" }},
 	{`has "perhaps" for ones`, bone, func(c *content) { c.meta["ones"] = "perhaps" }},

@@ -156,3 +156,64 @@ func TestRelationsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestRelationsThatComeLater compares several nodes, which bring edges once they know that there is
+// room for them, with one, to the last bit.
+func TestRelationsThatComeLater(t *testing.T) {
+	shards := traintest.Cut(t, typedGraph("wrote", "edited"), 6)
+	r := typedRecipe("rgcn", 2)
+	r.Epochs, r.Fanouts, r.Sharing.Deterministic = 2, []int{3, 2}, true
+	_, epochs := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
+	want := traintest.Hashes(epochs)
+	for _, by := range []string{"centric", "leap"} {
+		r.Sharing = strategy.Given(by)
+		r.Sharing.Deterministic = true
+		for name, o := range map[string]train.Options{"here": {Threads: 1}, "abroad": traintest.Abroad(train.Options{Threads: 1}, nil)} {
+			_, of := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, o)
+			if got := traintest.Hashes(of[0]); got != want {
+				t.Errorf("%s, %s: three nodes learn\n%s, and one\n%s", by, name, got, want)
+			}
+		}
+	}
+}
+
+// TestEveryStrategyTakesParallelEdges trains models that don't tell relations apart on a graph
+// where an edge occurs once for each of them.
+func TestEveryStrategyTakesParallelEdges(t *testing.T) {
+	shards := traintest.Cut(t, typedGraph("wrote", "signed", "edited"), 6)
+	for _, by := range []string{"centric", "leap", "local", "p3", "grappa", "pipe", "graph"} {
+		r := typedRecipe("gcn", 0)
+		r.Epochs, r.Fanouts, r.Sharing = 2, []int{3, 2}, strategy.Given(by)
+		if by == "pipe" || by == "graph" {
+			r.Fanouts, r.Batch = nil, 0
+		}
+		for _, topology := range []string{"", strategy.Sharded} {
+			if topology != "" && by != "centric" && by != "leap" {
+				continue
+			}
+			if topology != "" {
+				r.Sharing = strategy.Given(by, "topology="+topology)
+			}
+			_, _, err := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).Run(t.Context(), r, shards, train.Options{Threads: 1, Strategies: strategies.All}, nil)
+			if err != nil {
+				t.Errorf("%s %s: %v", by, topology, err)
+			}
+		}
+	}
+}
+
+// TestMoreEdgesThanVertices asks other nodes for rows that have more edges than the graph has
+// vertices.
+func TestMoreEdgesThanVertices(t *testing.T) {
+	names := make([]string, 250)
+	for i := range names {
+		names[i] = fmt.Sprintf("r%d", i)
+	}
+	shards := traintest.Cut(t, typedGraph(names...), 6)
+	r := typedRecipe("rgcn", len(names))
+	r.Epochs, r.Fanouts, r.Sharing = 1, []int{3, 2}, strategy.Given("centric", "topology="+strategy.Sharded)
+	_, _, err := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).Run(t.Context(), r, shards, train.Options{Threads: 1, Strategies: strategies.All}, nil)
+	if err != nil {
+		t.Error(err)
+	}
+}
