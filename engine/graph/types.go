@@ -89,8 +89,11 @@ func (t *Types) Check(vertices uint64, features int) error {
 		if err := CheckTypeName(r.Name); err != nil {
 			return err
 		}
-		if !known[r.Source] || !known[r.Target] || names[r.String()] {
-			return fmt.Errorf("the relation %s leads between unknown types, or occurs twice", r)
+		if !known[r.Source] || !known[r.Target] {
+			return fmt.Errorf("the relation %s leads between unknown types", r)
+		}
+		if names[r.String()] {
+			return fmt.Errorf("the relation %s occurs twice: rename one of the two, or leave {dataset.undirected} out if edges back are there", r)
 		}
 		names[r.String()] = true
 	}

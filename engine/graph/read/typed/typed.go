@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -125,6 +126,9 @@ func stem(name string) (of string, archive, ok bool) {
 // list returns the files of a folder, and notes what is left out.
 func (g *Graph) list(ctx context.Context, folder string) (names []string, err error) {
 	all, err := files.List(ctx, folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no folder %s: a typed graph has the folders nodes and edges", files.Show(folder))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", files.Show(folder), err)
 	}

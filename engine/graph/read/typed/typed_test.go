@@ -142,6 +142,13 @@ func TestMirror(t *testing.T) {
 	if err := graph.CheckSource(src); err != nil {
 		t.Error(err)
 	}
+	files := maps.Clone(library)
+	files["edges/paper-rev-writes-author.csv"] = "src,dst\n0,ann\n"
+	src = open(t, files)
+	src.(*typed.Graph).Mirror()
+	if err := graph.CheckSource(src); err == nil || !strings.Contains(err.Error(), "paper-rev-writes-author occurs twice: rename one of the two") {
+		t.Errorf("edges back that are there already: %v", err)
+	}
 }
 
 // Shards have the relation of each edge; equal edges are merged only within a relation.
@@ -207,6 +214,11 @@ func TestRefused(t *testing.T) {
 		if _, err := read.Open(t.Context(), folder(t, files), source.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.why, err)
 		}
+	}
+	files := maps.Clone(library)
+	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasPrefix(name, "edges/") })
+	if _, err := read.Open(t.Context(), folder(t, files), source.Options{Format: typed.Format}); err == nil || !strings.Contains(err.Error(), "edges: a typed graph has the folders nodes and edges") {
+		t.Errorf("no folder of edges: %v", err)
 	}
 	if _, err := read.Open(t.Context(), folder(t, library), source.Options{Memory: 64}); err == nil || !strings.Contains(err.Error(), "raise {dataset.memory}") {
 		t.Errorf("64 bytes: %v", err)
