@@ -87,9 +87,9 @@ func (k *Skeleton) loadSeeds() (err error) {
 	return nil
 }
 
-// mostEdges returns how many edges the shard can have: a source occurs once in a row, or once for
+// mostEdges returns how many edges a shard can have: a source occurs once in a row, or once for
 // each relation.
-func (s *Shard) mostEdges() int64 {
+func mostEdges(s *Shard) int64 {
 	each := int64(s.Total)
 	if s.Related != nil {
 		each *= int64(s.Related.Count)
@@ -105,7 +105,7 @@ func (k *Skeleton) loadStats() (err error) {
 		to   *int64
 		max  int64
 	}{
-		{"edges", &k.Edges, s.mostEdges()},
+		{"edges", &k.Edges, mostEdges(s)},
 		{"entries", &k.Stats.Entries, int64(s.Vertices) * int64(s.Features)},
 	} {
 		n, err := strconv.ParseInt(meta[field.name], 10, 64)

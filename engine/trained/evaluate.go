@@ -1,9 +1,11 @@
 package trained
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -99,6 +101,11 @@ func Evaluate(ctx context.Context, model string, shards []*graph.Shard, o Evalua
 	if metrics == nil {
 		metrics = &epoch.Metrics{Train: named(&result.Train, false), Val: named(&result.Val, ranked), Test: named(&result.Test, ranked)}
 	}
+	for _, s := range [...]*evaluate.Scores{&result.Train, &result.Val, &result.Test} {
+		if math.IsNaN(s.Loss) || math.IsInf(s.Loss, 0) {
+			return nil, errors.New("the outputs of the model are not all finite there, so they can't be compared: see whether features of the dataset are far larger than those that it has learned from")
+		}
+	}
 	e.Train, e.Val, e.Test = Part{result.Train.Count, metrics.Train}, Part{result.Val.Count, metrics.Val}, Part{result.Test.Count, metrics.Test}
 	return e, nil
 }
@@ -131,7 +138,7 @@ func (w *Weighed) suits(r *recipe.Recipe, about *dataset.About, names []string) 
 	case about.Classes == 0:
 		return errors.New("the dataset has no labels to compare with: choose another, or import it again from a source that has some")
 	case has != w.kind:
-		return fmt.Errorf("the model has learned the task %s, and the dataset has other targets (%s): choose another dataset", w.kind.Name, about.Targets)
+		return fmt.Errorf("the model has learned the task %s, and the dataset has other targets (%s): choose another dataset", w.kind.Name, cmp.Or(string(about.Targets), task.Kinds[0].Name))
 	case w.kind.Exclusive && about.Classes > w.about.Classes, !w.kind.Exclusive && about.Classes != w.about.Classes:
 		return fmt.Errorf("the model has %s, and the dataset has %d: choose a dataset with the same", recipe.Count(w.about.Classes, "output"), about.Classes)
 	case len(about.Splits) == 0:

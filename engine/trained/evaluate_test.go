@@ -2,7 +2,9 @@ package trained_test
 
 import (
 	"maps"
+	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,12 +95,17 @@ func TestWhatCannotBeEvaluated(t *testing.T) {
 	for _, s := range without {
 		s.Marks = nil
 	}
+	huge := targeted(t, class, 8, 4)
+	for _, s := range huge {
+		s.Dense = slices.Repeat([]float32{math.MaxFloat32}, len(s.Dense))
+	}
 	for want, err := range map[string]error{
-		"the model reads 8 columns of features, and the dataset has 9":   evaluate(targeted(t, class, 9, 4), 0, nil),
-		"the model has 4 outputs, and the dataset has 5":                 evaluate(targeted(t, class, 8, 5), 0, nil),
-		"and the dataset has other targets":                              evaluate(targeted(t, labels, 8, 4), 0, nil),
-		"{split} is 3":                                                   evaluate(own, 3, nil),
-		"the dataset has no split":                                       evaluate(without, 0, nil),
+		"the outputs of the model are not all finite there":            evaluate(huge, 0, nil),
+		"the model reads 8 columns of features, and the dataset has 9": evaluate(targeted(t, class, 9, 4), 0, nil),
+		"the model has 4 outputs, and the dataset has 5":               evaluate(targeted(t, class, 8, 5), 0, nil),
+		"and the dataset has other targets (multilabel)":               evaluate(targeted(t, labels, 8, 4), 0, nil),
+		"{split} is 3":             evaluate(own, 3, nil),
+		"the dataset has no split": evaluate(without, 0, nil),
 		`output 1 of the model is "b", and the dataset's is "c": import`: evaluate(own, 0, []string{"a", "c", "b", "d"}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
