@@ -293,7 +293,8 @@ class Mesh:
         request = {"name": os.path.basename(script), "script": text, "args": list(arguments)}
         for event in self._client.stream("POST", "/v1/runs", request):
             if "line" in event or event.get("note"):
-                print(f"{event['node']}: {event.get('line', event.get('note'))}", flush=True)
+                text = event.get("line", event.get("note"))
+                print(f"{event['node']}: {_printable(text)}", flush=True)
             if event.get("done"):
                 return
         raise Error(f"the daemon at {self.address} went away before the script had ended")
@@ -450,3 +451,8 @@ def connect(
         mesh._folders = folders.split(os.pathsep)  # hopmesh.up() has them all on this machine
     mesh.status()
     return mesh
+
+
+def _printable(text: str) -> str:
+    """Returns a line of another machine without what a terminal would obey."""
+    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

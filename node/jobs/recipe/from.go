@@ -54,6 +54,15 @@ func (s *Source) begin(r *recipe.Recipe, asked *api.TrainRequest) {
 	}
 }
 
+// loss returns the setting of a loss that a job takes over, unless the request gives one: that of a
+// source that has learned links, whose margin is taken over, too.
+func (s *Source) loss(asked string) []api.Setting {
+	if s == nil || s.recipe.Links == nil || s.Task(asked) != s.recipe.Task {
+		return nil
+	}
+	return []api.Setting{{Key: "train.loss", Value: s.recipe.Loss}}
+}
+
 // from returns what a recipe says of its source; an error if it can't start from that.
 func (s *Source) from(r *recipe.Recipe, d plan.Dataset) (*recipe.From, error) {
 	if s == nil {

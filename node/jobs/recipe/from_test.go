@@ -80,12 +80,12 @@ func TestRequestsThatStartFromAModel(t *testing.T) {
 
 // Where links are learnt, edges that were held out stay so.
 func TestLinksThatStartFromAModel(t *testing.T) {
-	from, d := learnt(t, api.TrainRequest{Task: "link", EdgeSplit: []float64{0.5, 0.25, 0.25}, Seed: new(uint64(9)), Epochs: new(1), Hidden: new(6), Set: []api.Setting{{Key: "link.width", Value: "3"}}})
+	from, d := learnt(t, api.TrainRequest{Task: "link", EdgeSplit: []float64{0.5, 0.25, 0.25}, Seed: new(uint64(9)), Epochs: new(1), Hidden: new(6), Loss: "margin", Set: []api.Setting{{Key: "link.width", Value: "3"}, {Key: "link.margin", Value: "0.5"}}})
 	if from.Task("") != "link" || from.Task("class") != "class" || (*Source)(nil).Task("") != "" {
 		t.Error("the task is another")
 	}
 	r, err := startingAt(api.TrainRequest{Dataset: "d", From: "j1"}, strategy.Single, from, d, strategy.Place{})
-	if err != nil || r.Task != "link" || r.Seed != 9 || r.Links.Split != [3]float64{0.5, 0.25, 0.25} || r.Links.Width != 3 || r.Loss != "bce" {
+	if err != nil || r.Task != "link" || r.Seed != 9 || r.Links.Split != [3]float64{0.5, 0.25, 0.25} || r.Links.Width != 3 || r.Loss != "margin" || r.Links.Margin != 0.5 {
 		t.Errorf("%+v of %+v, %v", r.Links, r, err)
 	}
 	_, err = startingAt(api.TrainRequest{Set: []api.Setting{{Key: "link.width", Value: "4"}}}, strategy.Single, from, d, strategy.Place{})

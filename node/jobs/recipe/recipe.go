@@ -147,9 +147,9 @@ func completed(r api.TrainRequest, from *Source) (full recipe.Recipe, said []str
 	if len(r.Fanout) > 0 {
 		recipe.Fanouts = r.Fanout
 	}
-	set := r.Set
+	set := slices.Concat(from.loss(r.Task), r.Set)
 	if r.Loss != "" {
-		set = append(slices.Clone(set), api.Setting{Key: "train.loss", Value: r.Loss})
+		set = append(set, api.Setting{Key: "train.loss", Value: r.Loss})
 	}
 	for _, s := range set {
 		if err := recipe.Set(s.Key, s.Value, declared); err != nil {
