@@ -125,22 +125,30 @@ func (o *Order[In, Out]) Do(ctx context.Context, in In) (Out, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, ErrNoLeader)
 	defer cancel()
 	var none Out
-	var busy error // of the last try
+	var busy error // of the last try that had an answer: the leader took no call
+	late := func() error {
+		if busy != nil && errors.Is(context.Cause(ctx), ErrNoLeader) {
+			return busy
+		}
+		return context.Cause(ctx)
+	}
 	for {
 		changed := o.orders.plan.Changed()
 		out, err := o.try(ctx, in)
-		busy = nil
+		if ctx.Err() == nil {
+			busy = nil
+		}
 		switch {
 		case err == nil:
 			return out, nil
 		case o.repetition == Repeatable && errors.Is(err, mesh.ErrShutdown):
 			// The connection ended under the order: the same leader, or the next one, is
 			// asked again.
-		case errors.Is(err, mesh.ErrOverload) && ctx.Err() == nil:
+		case errors.Is(err, mesh.ErrOverload):
 			busy = err // who says this has not begun
 		case !errors.Is(err, consensus.ErrNotLeader) && mesh.RefusalOf(err) != NotLeader:
 			if ctx.Err() != nil {
-				return none, context.Cause(ctx)
+				return none, late()
 			}
 			return none, err
 		}
@@ -148,10 +156,7 @@ func (o *Order[In, Out]) Do(ctx context.Context, in In) (Out, error) {
 		case <-changed:
 		case <-time.After(retryEvery):
 		case <-ctx.Done():
-			if busy != nil && errors.Is(context.Cause(ctx), ErrNoLeader) {
-				return none, busy
-			}
-			return none, context.Cause(ctx)
+			return none, late()
 		}
 	}
 }
