@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -356,7 +357,13 @@ func TestMuchOutput(t *testing.T) {
 }
 
 func TestWhatDoesNotRun(t *testing.T) {
-	script := func(context.Context, launched) (int, error) { return 0, errors.New("it is no program") }
+	var runs atomic.Bool // until it is ended, so that nothing but a refusal ends the request
+	script := func(ctx context.Context, _ launched) (int, error) {
+		if runs.Load() {
+			<-ctx.Done()
+		}
+		return 0, errors.New("it is no program")
+	}
 	inMesh(t, "ab", script, func(t *testing.T, n *network, h *heard) {
 		if _, err := n.nodes["a"].Start(t.Context(), request, h.tell); err == nil || !strings.Contains(err.Error(), "can't be run: it is no program") {
 			t.Error(err)
@@ -367,6 +374,7 @@ func TestWhatDoesNotRun(t *testing.T) {
 			t.Error(err)
 		}
 		n.nodes["b"].Python = ""
+		runs.Store(true)
 		if _, err := n.nodes["a"].Start(t.Context(), request, h.tell); err == nil || !strings.Contains(err.Error(), "no script runs beside node-b: it runs no scripts: start its agent with --python") {
 			t.Error(err)
 		}
