@@ -274,9 +274,9 @@ func TestANodeThatComes(t *testing.T) {
 	inMesh(t, "ab", script, func(t *testing.T, in *network, h *heard) {
 		n = in
 		go func() {
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			n.add("c", script)
-			time.Sleep(time.Minute) // nothing happens as long as it knows no job
+			<-time.After(time.Minute) // nothing happens as long as it knows no job
 			if h.has("node-c starts too, from the last checkpoint") {
 				t.Error("a script was started beside a node that knows no job")
 			}
@@ -328,9 +328,9 @@ func TestWhoAsksGoesAway(t *testing.T) {
 		}
 		// The node that was asked dies, and with it its script.
 		go func() { _, _ = n.nodes["a"].Start(t.Context(), request, h.tell) }()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		n.kill("a")
-		time.Sleep(lease + time.Second)
+		<-time.After(lease + time.Second)
 		if len(ended) != 3 {
 			t.Errorf("%d have ended", len(ended))
 		}

@@ -203,8 +203,8 @@ func withoutDataset(j plan.Job, err error) string {
 	return fmt.Sprintf("the dataset %s, on which job %s was trained, is no longer in the mesh: import it again, with the same options and under the same name", name, j.ID)
 }
 
-// awaitedBy returns the first job that begins with the model of another and does not have it yet;
-// "": there is none.
+// awaitedBy returns the first job that begins with the model of another and does not have it yet, or
+// "".
 func awaitedBy(s *plan.State, j plan.Job) string {
 	for _, other := range s.JobsInOrder() {
 		if j.Key != "" && requests.Awaits(other, j.Key) {

@@ -64,7 +64,7 @@ func TestOnlyIDs(t *testing.T) {
 		}
 	}
 	if err := ReadIDs(t.Context(), filepath.Join(t.TempDir(), "none.csv"), 1, 0, nil); err == nil {
-		t.Error("a file that is not there has ids")
+		t.Error("a missing file has ids")
 	}
 }
 
