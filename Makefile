@@ -320,6 +320,10 @@ bench-peers: $(PEERS) ## epochs beside PyG's and DGL's on this machine's CPU (ne
 bench-distributed: build $(PEERS) ## beside DistDGL and DDP on shaped nodes; goes on where it stopped (needs root; ONLY=headline takes 15 minutes)
 	$(GO) run ./scripts/distributed -python $(PEERS)/bin/python -only '$(or $(ONLY),all)' $(call page,-out,distributed)
 
+.PHONY: bench-python-distributed
+bench-python-distributed: build $(PEERS) ## the Python loader beside DistDGL's on three shaped nodes, in 15 minutes (needs root)
+	$(GO) run ./scripts/distributed -python $(PEERS)/bin/python -loaders $(call page,-out,python-distributed)
+
 .PHONY: demo
 demo: build ## a mesh of three nodes on this machine, a model trained, and the death of its leader
 	bin/hopmesh demo

@@ -144,14 +144,16 @@ func (b bar) verdict() string {
 	return "holds"
 }
 
+// worst returns the largest, or 0.
+func worst(list []float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	return slices.Max(list)
+}
+
 // bars compares figures with all limits.
 func (a all) bars() []bar {
-	worst := func(list []float64) float64 {
-		if len(list) == 0 {
-			return 0
-		}
-		return slices.Max(list)
-	}
 	dist, ddp := a.ratios(byLeap, later, a.dist), a.ratios(byLeap, later, a.ddp)
 	begin, bare := a.ratios(byLeap, first, a.dist), a.ratios(byBare, later, a.dist)
 	auto, held := a.overBestOf(), a.overMemoryOf()

@@ -132,6 +132,25 @@ def train(a, loader, features, labels, width):
     torch.distributed.barrier()  # nobody ends while another still reports
 
 
+def loop(a, loader, features, labels):
+    """Asks for this rank's batches of all epochs, and reads one number of each."""
+    import torch
+
+    torch.manual_seed(a.seed)
+    torch.distributed.barrier()
+    report("ready")
+    for epoch in range(a.epochs):
+        torch.distributed.barrier()
+        begin = time.perf_counter()
+        for inputs, seeds, _ in loader:
+            x, _ = features(inputs), labels(seeds)
+            float(x[0, 0])
+        torch.distributed.barrier()
+        report("epoch", epoch=epoch + 1, seconds=time.perf_counter() - begin)
+    report("trained")
+    torch.distributed.barrier()  # nobody ends while another still reports
+
+
 def distdgl(a):
     if os.environ.get("DGL_ROLE") != "server":
         own = dict(os.environ, DGL_ROLE="server", DGL_SERVER_ID=os.environ["RANK"])
@@ -148,6 +167,8 @@ def distdgl(a):
     sampler = dgl.dataloading.NeighborSampler(a.fanouts[::-1])
     loader = dgl.dataloading.DistNodeDataLoader(g, ids, sampler, batch_size=a.batch, shuffle=True, drop_last=False)
     x, y = g.ndata["features"], g.ndata["labels"]
+    if a.loop:
+        return loop(a, loader, lambda i: x[i], lambda i: y[i])
     train(a, loader, lambda i: x[i], lambda i: y[i], x.shape[1])
 
 
@@ -189,6 +210,7 @@ def main():
     for name in ("hidden", "classes", "batch", "epochs", "seed"):
         p.add_argument("--" + name, type=int)
     p.add_argument("--rate", type=float)
+    p.add_argument("--loop", action="store_true", help="only loop over batches")
     a = p.parse_args()
     what[a.what](a)
 

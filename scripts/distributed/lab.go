@@ -108,7 +108,10 @@ func (r run) String() string {
 
 // one runs a cell once.
 func (b *lab) one(ctx context.Context, field *shape.Field, m *mesh, p *partitions, c cell) (run, error) {
-	if c.side.framework == "" {
+	switch {
+	case c.side.framework == "" && c.side.loop:
+		return m.loop(ctx, field, b.python, c)
+	case c.side.framework == "":
 		return m.train(ctx, field, c)
 	}
 	if err := p.make(ctx, b, field, m); err != nil {
@@ -120,7 +123,7 @@ func (b *lab) one(ctx context.Context, field *shape.Field, m *mesh, p *partition
 	}
 	j := job{cell: c, parts: p.folder, classes: p.Classes, weights: filepath.Join(logs, "weights.pt"), logs: logs}
 	r, err := b.python.train(ctx, field, j)
-	if err != nil {
+	if err != nil || c.side.loop {
 		return r, err
 	}
 	e, err := b.python.ask(ctx, "score", "--graph", filepath.Join(p.folder, "whole.pt"), "--weights", j.weights,

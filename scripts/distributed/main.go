@@ -26,7 +26,7 @@ import (
 type asked struct {
 	python, program, keep, only, models, out string
 	repetitions                              int
-	show                                     bool
+	show, loaders                            bool
 }
 
 func main() {
@@ -38,6 +38,7 @@ func main() {
 	flag.StringVar(&a.models, "models", "all", "models to train, between commas, such as 2x16,3x128")
 	flag.IntVar(&a.repetitions, "repetitions", repetitions, "of each cell")
 	flag.BoolVar(&a.show, "show", false, "run nothing, print what is there")
+	flag.BoolVar(&a.loaders, "loaders", false, "compare the loaders of batches instead, by loops that train nothing")
 	flag.StringVar(&a.out, "out", "", "write the result into a Markdown file too, with the machine and the date")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -55,6 +56,9 @@ func compare(ctx context.Context, a asked) error {
 	list, err := pick(cells(), a.only, a.models)
 	if err != nil {
 		return err
+	}
+	if a.loaders {
+		list = loaderCells()
 	}
 	if err := result.Writable(a.out); err != nil {
 		return err
@@ -75,8 +79,12 @@ func compare(ctx context.Context, a asked) error {
 		}
 	}
 	// What was run before belongs on the page, too.
-	page := report{cells(), b.kept, b.programs, a.repetitions}.page()
-	return errors.Join(page.Print(os.Stdout), page.Write(a.out))
+	page := report{cells(), b.kept, b.programs, a.repetitions}.page
+	if a.loaders {
+		page = report{list, b.kept, b.programs, a.repetitions}.loaderPage
+	}
+	made := page()
+	return errors.Join(made.Print(os.Stdout), made.Write(a.out))
 }
 
 // open opens the folder of what is kept. Paths are absolute: processes at sites may be in another

@@ -26,7 +26,7 @@ type mesh struct {
 
 // copies returns what numbers of copies beside the owner's a setup's cells have.
 func (s setup) copies() (list []int) {
-	for _, c := range cells() {
+	for _, c := range append(cells(), loaderCells()...) {
 		if n := min(c.side.copies, s.nodes-1); c.setup == s && c.side.framework == "" && !slices.Contains(list, n) {
 			list = append(list, n)
 		}

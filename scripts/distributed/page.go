@@ -19,32 +19,7 @@ type report struct {
 
 func (r report) page() *result.Page {
 	p := &result.Page{Title: "Beside DistDGL and DDP", Command: result.Command("go run ./scripts/distributed")}
-	var found all
-	var others []float64
-	var versions, missing []string
-	for _, c := range r.cells {
-		runs := r.kept.of(c, r.programs)
-		if len(runs) == 0 {
-			continue
-		}
-		found = append(found, figuresOf(c, runs))
-		for _, one := range runs {
-			others, versions = append(others, one.Others), append(versions, one.Version)
-		}
-	}
-	for _, part := range parts {
-		if n, of := r.missing(part); n > 0 {
-			missing = append(missing, fmt.Sprintf("%d of %d runs of the part %s", n, of, part))
-		}
-	}
-	if len(missing) > 0 {
-		p.Note("INCOMPLETE: missing are " + strings.Join(missing, ", "))
-	}
-	if len(others) > 0 {
-		slices.Sort(versions)
-		p.Note(fmt.Sprintf("all else on this machine, the kernel's work on packets included, took %.2f cores in the median run and %.2f in the worst", stats.Median(others), slices.Max(others)))
-		p.Note("measured with " + strings.Join(slices.Compact(versions), " and "))
-	}
+	found := r.found(p)
 	t := result.Table{Title: "Bars", Head: []string{"Compared", "Cases", "Measured", "Bar", ""}}
 	for _, b := range found.bars() {
 		t.Add(b.line()...)
@@ -59,6 +34,38 @@ func (r report) page() *result.Page {
 		p.Text(w)
 	}
 	return p
+}
+
+// found returns the figures of the cells that were run, and notes on a page what is missing, how busy
+// the machine was, and which versions ran.
+func (r report) found(p *result.Page) all {
+	var found all
+	var others []float64
+	var versions, missing []string
+	for _, c := range r.cells {
+		runs := r.kept.of(c, r.programs)
+		if len(runs) == 0 {
+			continue
+		}
+		found = append(found, figuresOf(c, runs))
+		for _, one := range runs {
+			others, versions = append(others, one.Others), append(versions, one.Version)
+		}
+	}
+	for _, part := range append([]string{"loaders"}, parts...) {
+		if n, of := r.missing(part); n > 0 {
+			missing = append(missing, fmt.Sprintf("%d of %d runs of the part %s", n, of, part))
+		}
+	}
+	if len(missing) > 0 {
+		p.Note("INCOMPLETE: missing are " + strings.Join(missing, ", "))
+	}
+	if len(others) > 0 {
+		slices.Sort(versions)
+		p.Note(fmt.Sprintf("all else on this machine, the kernel's work on packets included, took %.2f cores in the median run and %.2f in the worst", stats.Median(others), slices.Max(others)))
+		p.Note("measured with " + strings.Join(slices.Compact(versions), " and "))
+	}
+	return found
 }
 
 // missing counts the runs of a part that are not there, and all.

@@ -104,6 +104,7 @@ type side struct {
 	copies   int
 	exact    bool // one machine's gradient, and not a choice among others
 	other    bool // another algorithm, whose result differs
+	loop     bool // only loops over batches
 }
 
 // Names of sides that bars compare.
@@ -148,9 +149,17 @@ func (c cell) key() string {
 	return fmt.Sprintf("%s; %s; %s", c.setup, c.model, c.side.name)
 }
 
+// batch is how many seed vertices a step has, over all nodes.
+func (c cell) batch() int {
+	if c.side.loop {
+		return loaderBatch
+	}
+	return batch
+}
+
 // settings are what a cell's name does not say. Runs with others are not taken.
 func (c cell) settings() string {
-	return fmt.Sprintf("batch %d, rate %g, epochs %d, seed %d, fan-outs %v, %d copies, set %v", batch, rate, epochs, seed, c.fanouts, c.side.copies, c.side.set)
+	return fmt.Sprintf("batch %d, rate %g, epochs %d, seed %d, fan-outs %v, %d copies, set %v", c.batch(), rate, epochs, seed, c.fanouts, c.side.copies, c.side.set)
 }
 
 // at reports whether two cells differ in their side alone.

@@ -37,10 +37,11 @@ type event struct {
 	Test    float64 `json:"test"`
 }
 
-// parse returns the event in a line. Other lines are what libraries print.
+// parse returns the event in a line, before which the name of a node may stand. Other lines are what
+// libraries print.
 func parse(line string) (e event, ok bool, err error) {
-	text, ok := strings.CutPrefix(line, "@ ")
-	if !ok {
+	before, text, ok := strings.Cut(line, "@ ")
+	if !ok || before != "" && !strings.HasSuffix(before, ": ") {
 		return e, false, nil
 	}
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
@@ -102,10 +103,14 @@ func (j job) arguments(machines string) []string {
 	if j.side.framework == "distdgl" {
 		graph = filepath.Join(j.parts, j.side.cut, "g.json")
 	}
-	return []string{
+	args := []string{
 		j.side.framework, "--graph", graph, "--machines", machines, "--weights", j.weights, "--hidden", strconv.Itoa(j.hidden), "--classes", strconv.Itoa(j.classes),
-		"--fanouts", comma(j.fanouts), "--batch", strconv.Itoa(batch / j.nodes), "--epochs", strconv.Itoa(epochs), "--seed", strconv.Itoa(seed), "--rate", fmt.Sprint(rate),
+		"--fanouts", comma(j.fanouts), "--batch", strconv.Itoa(j.batch() / j.nodes), "--epochs", strconv.Itoa(epochs), "--seed", strconv.Itoa(seed), "--rate", fmt.Sprint(rate),
 	}
+	if j.side.loop {
+		args = append(args, "--loop")
+	}
+	return args
 }
 
 func comma(list []int) string {
@@ -138,28 +143,41 @@ func (p python) train(ctx context.Context, field *shape.Field, j job) (r run, er
 	if err := os.WriteFile(machines, []byte(list.String()), 0o600); err != nil {
 		return r, err
 	}
-	all := newRanks(j.nodes)
+	err = follow(ctx, j.nodes, j.logs, &r, func(all *ranks) ([]int, func() []int, error) {
+		for i := range j.nodes {
+			args := append(append(slices.Clip(private), p.program, p.script), j.arguments(machines)...)
+			cmd := field.Command(ctx, i, "unshare", args...)
+			cmd.Env = append(os.Environ(), j.environment(i, field.Addr(0).String(), machines)...)
+			if err := all.start(cmd, i, j.logs); err != nil {
+				return nil, nil, err
+			}
+		}
+		return all.pids, func() []int { return groups(all.pids) }, nil
+	})
+	return r, err
+}
+
+// follow starts a process on each node and meters what they report, until they have ended. Start
+// returns a process in each node's namespace, and what returns all that count.
+func follow(ctx context.Context, nodes int, logs string, r *run, start func(*ranks) ([]int, func() []int, error)) (err error) {
+	all := newRanks(nodes)
 	defer func() {
 		if err != nil {
 			cause := context.Cause(ctx)
 			all.kill()
-			err = errors.Join(err, cause, all.complaint(j.logs))
+			err = errors.Join(err, cause, all.complaint(logs))
 		}
 	}()
-	for i := range j.nodes {
-		args := append(append(slices.Clip(private), p.program, p.script), j.arguments(machines)...)
-		cmd := field.Command(ctx, i, "unshare", args...)
-		cmd.Env = append(os.Environ(), j.environment(i, field.Addr(0).String(), machines)...)
-		if err := all.start(cmd, i, j.logs); err != nil {
-			return r, err
-		}
+	in, count, err := start(all)
+	if err != nil {
+		return err
 	}
-	m := newMeter(ctx, all.pids, func() []int { return groups(all.pids) })
+	m := newMeter(ctx, in, count)
 	defer m.halt()
-	if err := all.follow(ctx, m, &r); err != nil {
-		return r, err
+	if err := all.follow(ctx, m, r); err != nil {
+		return err
 	}
-	return r, all.wait(ctx)
+	return all.wait(ctx)
 }
 
 // ranks are the processes of one training.

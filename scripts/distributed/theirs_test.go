@@ -20,6 +20,12 @@ func TestParse(t *testing.T) {
 	if _, ok, err := parse("Client[3] in group[0] is exiting..."); ok || err != nil {
 		t.Error(ok, err)
 	}
+	if e, ok, err := parse(`node-1: @ {"event": "ready"}`); !ok || err != nil || e.Event != "ready" {
+		t.Errorf("%+v, %t, %v", e, ok, err)
+	}
+	if _, ok, err := parse("me@ {here"); ok || err != nil {
+		t.Error(ok, err)
+	}
 	if _, _, err := parse("@ {"); err == nil {
 		t.Error("a line that was cut off counts as an event")
 	}
