@@ -91,11 +91,10 @@ func (b *Batched) SeeMore(n *train.Needs, o *slot.Outline, more More) {
 	if links := b.Run.Data.Links; links != nil {
 		step.More.Slot += links.StepBytes(len(o.Roots))
 	}
-	if relations := b.Run.Learners[0].Model.Form().Relations; relations > 0 {
-		for i := range o.Groups {
-			for _, z := range o.Groups[i].Blocks {
-				step.More.Slot += uint64(4*z.Entries + 8*(z.Targets*relations+1)) // the block by relation
-			}
+	form := b.Run.Learners[0].Model.Form()
+	for i := range o.Groups {
+		for _, z := range o.Groups[i].Blocks {
+			step.More.Slot += form.RelatedBytes(z, true)
 		}
 	}
 	n.See(&step)

@@ -15,6 +15,8 @@ type About struct {
 	Splits   []graph.SplitInfo
 	// Relations is how many relations edges have; 0: they have none.
 	Relations int
+	// Ends are the types at which they end, where types are known: shards do not name them.
+	Ends string
 	// Balance are the weights of losses that balance the targets of training vertices (see
 	// package balance); nil: they were not counted.
 	Balance []float64

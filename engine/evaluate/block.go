@@ -61,7 +61,7 @@ func (w *weaver) entryBytes() int {
 func (w *weaver) weave(first, n, room int, dir string) (*sample.Block, error) {
 	b, err := w.weaveEntries(first, n, room, dir)
 	if err == nil && w.form.Relations > 0 {
-		b.Relate(w.form.Relations)
+		b.Relate(w.form)
 	}
 	return b, err
 }

@@ -77,6 +77,9 @@ func (i *Inference) costs(s, rows, edges int) uint64 {
 		sources = min(all, targets+uint64(edges))
 	}
 	bytes := i.now.costOf[s].bytes(sources, targets, uint64(edges)) + 8*uint64(edges) + 28*sources
+	if stage.Hops > 0 {
+		bytes += i.now.model.Form().RelatedBytes(nn.Size{Targets: rows, Sources: int(sources), Entries: edges}, false)
+	}
 	switch _, kept := i.kept(); {
 	case s == 0 && kept:
 		return bytes + i.inputBytes(sources)

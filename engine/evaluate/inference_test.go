@@ -61,6 +61,26 @@ func TestInferenceInPartsIsTheWhole(t *testing.T) {
 	largest := nn.Defaults("sage")
 	largest.Aggregator = "max"
 	specs["max"] = largest
+	inParts(t, shards, chunks, specs, 0.3)
+}
+
+// TestInferenceByRelationInPartsIsTheWhole is that of models that tell relations apart, whose layers
+// are given the rows of a part's sources.
+func TestInferenceByRelationInPartsIsTheWhole(t *testing.T) {
+	specs := map[string]nn.Spec{}
+	for _, model := range []string{"rgcn", "hetero:sage", "hetero:gat", "hetero:gin"} {
+		s := nn.Defaults(model)
+		s.Layers = 3
+		s.Tell(4, "0,0,1,1")
+		specs[model] = s
+	}
+	shards := enginetest.Cut(t, enginetest.Typed("wrote", "edited", enginetest.Back+"wrote", enginetest.Back+"edited"), 9, "")
+	inParts(t, shards, len(shards), specs, 0.01) // nearly all of what the whole takes is not of rows
+}
+
+// inParts compares what models compute in one part with what they do in several, to the bit. With
+// some of the memory there are fewer parts than chunks.
+func inParts(t *testing.T, shards []*graph.Shard, chunks int, specs map[string]nn.Spec, share float64) {
 	for name, spec := range specs {
 		model, err := nn.New(spec, 20, 4)
 		if err != nil {
@@ -69,7 +89,7 @@ func TestInferenceInPartsIsTheWhole(t *testing.T) {
 		for n := len(model.Stages()); n > 0; n-- {
 			dir := t.TempDir()
 			whole, one := outputs(t, shards, spec, n, 1, dir)
-			some, several := outputs(t, shards, spec, n, 0.3, dir)
+			some, several := outputs(t, shards, spec, n, share, dir)
 			files, most := outputs(t, shards, spec, n, 0, dir)
 			if one != 1 || several <= 1 || most < several || most != chunks || chunks < 8 {
 				t.Errorf("%s: %d, %d and %d parts", name, one, several, most)

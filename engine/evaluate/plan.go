@@ -210,9 +210,8 @@ func (i *Inference) inWhole(stages int) plan {
 		return p
 	}
 	p.memory += i.entryBytes()*entries + 8*targets
-	if relations := uint64(i.now.model.Form().Relations); relations > 0 {
-		p.memory += 4*entries + 8*targets*relations // the block by relation
-	}
+	size := nn.Size{Targets: int(targets), Sources: int(sources), Entries: int(entries)}
+	p.memory += i.now.model.Form().RelatedBytes(size, false)
 	return p
 }
 

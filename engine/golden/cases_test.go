@@ -1,5 +1,7 @@
 package golden
 
+import "slices"
+
 // A variant is a strategy with settings, as users give them.
 type variant struct {
 	name     string // unique; begins with the strategy's
@@ -12,8 +14,10 @@ type variant struct {
 	exact bool
 	// sweep is the learning rates of models that are trained side by side; none: one model.
 	sweep []float64
-	// models are the models that the variant is trained with; none: all.
+	// models are the models that the variant is trained with; none: all of those that see edges
+	// alike.
 	models []string
+	typed  bool // of the graph with relations, by the models that tell them apart
 }
 
 // variants are all strategies with their defaults, and those settings that have arithmetic
@@ -94,11 +98,26 @@ var variants = []variant{
 	{name: "pipe,left", strategy: "pipe", full: true, models: some, set: []string{"pipe.histories=left", "pipe.gradients=kept", "pipe.period=2", "pipe.recompute=off"}},
 	{name: "pipe,zeros", strategy: "pipe", full: true, models: some, set: []string{"pipe.histories=zeros", "pipe.period=2"}},
 
+	{name: "single,typed", strategy: "single", typed: true, exact: true},
+	{name: "single,typed,full", strategy: "single", typed: true, full: true, exact: true},
+	{name: "centric,typed", strategy: "centric", typed: true, exact: true, set: []string{"topology=sharded", "centric.cache=40"}},
+	{name: "leap,typed,stay", strategy: "leap", typed: true, exact: true, set: []string{"leap.mode=stay"}},
+	{name: "leap,typed,migrate", strategy: "leap", typed: true, exact: true, set: []string{"leap.mode=migrate"}},
+	{name: "leap,typed,full", strategy: "leap", typed: true, full: true, exact: true},
+
 	{name: "graph", strategy: "graph", full: true, set: []string{"pipe.ways=3"}},
 	{name: "graph,reader", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=3", "pipe.first=reader"}},
 	{name: "graph,previous", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=2", "pipe.halo=previous-epoch"}},
 	{name: "graph,sampled", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=3", "pipe.halo=sampled", "pipe.share=40"}},
 	{name: "graph,skip", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=3", "pipe.halo=skip", "pipe.age=1"}},
+}
+
+// trains returns the models that the variant is trained with.
+func (v *variant) trains() []model {
+	if v.typed {
+		return typed
+	}
+	return slices.DeleteFunc(slices.Clone(models), func(m model) bool { return v.models != nil && !slices.Contains(v.models, m.name) })
 }
 
 // A model is one of the models, with settings.

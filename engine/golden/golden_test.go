@@ -88,11 +88,14 @@ func TestWeightsAreThoseOfTheTable(t *testing.T) {
 	got, guard := table{}, sync.Mutex{}
 	t.Run("train", func(t *testing.T) {
 		for _, v := range variants {
-			for _, m := range models {
-				if !m.trained() || v.models != nil && !slices.Contains(v.models, m.name) {
+			for _, m := range v.trains() {
+				if !m.trained() {
 					continue
 				}
 				shards := all[v.task]
+				if v.typed {
+					shards = all["typed"]
+				}
 				t.Run(v.name+"/"+m.name, func(t *testing.T) {
 					t.Parallel()
 					what := refused
@@ -154,8 +157,8 @@ func TestWeightsAreThoseOfTheTable(t *testing.T) {
 // known reports whether a line of the table is of a case that can be trained.
 func known(key string) bool {
 	for _, v := range variants {
-		for _, m := range models {
-			if key == v.name+" "+m.name && (v.models == nil || slices.Contains(v.models, m.name)) {
+		for _, m := range v.trains() {
+			if key == v.name+" "+m.name {
 				return true
 			}
 		}
@@ -167,19 +170,19 @@ func known(key string) bool {
 func checkExact(t *testing.T, got table) {
 	t.Helper()
 	type batches struct {
-		full bool
-		task string
+		full, typed bool
+		task        string
 	}
 	first := map[batches]string{}
 	for _, v := range variants {
 		if !v.exact {
 			continue
 		}
-		of := batches{v.full, v.task}
+		of := batches{v.full, v.typed, v.task}
 		if first[of] == "" {
 			first[of] = v.name
 		}
-		for _, m := range models {
+		for _, m := range v.trains() {
 			what, ran := got[v.name+" "+m.name]
 			want, also := got[first[of]+" "+m.name] // -run may have left either out
 			if ran && also && what != want {

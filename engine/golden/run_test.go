@@ -43,6 +43,7 @@ func graphs(t *testing.T) map[string][]*graph.Shard {
 		all[kind.Name] = communities(t, kind.Targets)
 	}
 	all[""] = all["class"]
+	all["typed"] = enginetest.Cut(t, enginetest.Typed(relations...), 5, "")
 	return all
 }
 
@@ -95,7 +96,10 @@ func recipeOf(v variant, m model) (recipe.Recipe, error) {
 		}
 	}
 	r.Model.Layers, r.Model.Hidden, r.Model.Dropout = m.layers, 10, 0.2
-	if m.model == "gat" {
+	if v.typed {
+		r.Model.Tell(len(relations), ends)
+	}
+	if m.model == "gat" || m.model == "hetero:gat" {
 		r.Model.Hidden, r.Model.Heads = 5, 2
 	}
 	r.Learn(task.Named(v.task))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -106,6 +108,16 @@ func CheckTypeName(name string) error {
 		return fmt.Errorf("%.40q is no name of a type or relation: give 1 to %d bytes of text", name, MaxTypeName)
 	}
 	return nil
+}
+
+// Ends returns the number of the type at which each relation ends, as a spec of a model has them.
+func (t *Types) Ends() string {
+	words := make([]string, 0, len(t.Relations))
+	for _, r := range t.Relations {
+		at := slices.IndexFunc(t.Vertices, func(of VertexType) bool { return of.Name == r.Target })
+		words = append(words, strconv.Itoa(at))
+	}
+	return strings.Join(words, ",")
 }
 
 // Text returns the types in the form in which shard files and the plan keep them; "" for nil.

@@ -15,6 +15,8 @@ func (c *Call) narrowFirst(in, out int) bool {
 		return true
 	case c == &c.pass.alone:
 		return out < in
+	case c.relations > 0:
+		return false // each relation has few of the sources, and its edges are not counted ahead
 	}
 	edges, inner := edgeCost*c.Block.Entries(), c.index > 0
 	before := c.sources*in*out + edges*out

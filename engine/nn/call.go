@@ -40,6 +40,11 @@ type Call struct {
 	after tensor.Epilogue // applied after it
 	pre   tensor.Epilogue // applied before it
 	spare tensor.Epilogue
+
+	// In the call of one of several relations: which it is, and of how many. within are the calls of
+	// the relations of this one, made once.
+	relation, relations int
+	within              []related
 }
 
 // keptRows holds what the stage keeps beside its convolution.
@@ -58,7 +63,7 @@ func (c *Call) begin(p *Pass, index int, b *sample.Block, in rows, vertices []ui
 		Device: p.device, Block: b,
 		pass: p, stage: p.model.stages[index], index: index,
 		input: in, vertices: vertices, sources: in.count(),
-		forward: p.Gradients.None(),
+		forward: p.Gradients.None(), within: c.within,
 	}
 	c.targets = c.sources
 	if b != nil {
@@ -103,10 +108,19 @@ func (c *Call) Epilogue(e tensor.Epilogue) *tensor.Epilogue {
 }
 
 // Weight returns a weight of the convolution by its index in Weights.
-func (c *Call) Weight(i int) tensor.Matrix { return c.pass.weight(c.stage.first + i) }
+func (c *Call) Weight(i int) tensor.Matrix { return c.partOf(c.pass.weight(c.stage.first + i)) }
 
 // Gradient returns the matrix that the gradient of that weight is added to.
-func (c *Call) Gradient(i int) tensor.Matrix { return c.pass.gradient(c.stage.first + i) }
+func (c *Call) Gradient(i int) tensor.Matrix { return c.partOf(c.pass.gradient(c.stage.first + i)) }
+
+// partOf returns the part of a weight that belongs to the call's relation, if it has one.
+func (c *Call) partOf(w tensor.Matrix) tensor.Matrix {
+	if c.relations == 0 {
+		return w
+	}
+	rows := w.Rows / c.relations
+	return w.RowRange(c.relation*rows, rows)
+}
 
 // The places of dropout; each has its own keys. The numbers never change.
 const (
@@ -123,7 +137,11 @@ func (c *Call) dropout(place uint64, p float64, vertices []uint32) tensor.Dropou
 	}
 	// The key is that of the stage before any was split.
 	stage := max(0, c.index-c.pass.model.split)
-	return tensor.Dropout{P: float32(p), Key: c.pass.Key.With(uint64(stage)).With(place), Vertices: vertices}
+	key := c.pass.Key.With(uint64(stage)).With(place)
+	if c.relations > 0 {
+		key = key.With(uint64(c.relation)) // an edge may have several relations
+	}
+	return tensor.Dropout{P: float32(p), Key: key, Vertices: vertices}
 }
 
 // DropAttention returns the dropout of attention along the block's entries.

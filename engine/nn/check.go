@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
 // Bounds on a model: far above what anyone trains, far below where sizes overflow.
@@ -44,9 +46,9 @@ func (s *Spec) checkSizes() error {
 			return fmt.Errorf("%s is %d, but must be from 1 to %d", n.name, n.value, n.max)
 		}
 	}
-	if s.Model != "gat" {
+	if s.each() != "gat" {
 		if s.Heads > 1 || s.Heads < 0 {
-			return fmt.Errorf("{heads} is %d, but a %s has no heads: that setting is for gat", s.Heads, s.Model)
+			return fmt.Errorf("{heads} is %d, but %s has no heads: that setting is for gat", s.Heads, s.Named())
 		}
 		return nil
 	}
@@ -98,16 +100,22 @@ func (s *Spec) checkWords() error {
 // checkOwn checks the settings of a single model.
 func (s *Spec) checkOwn() error {
 	switch {
-	case s.Model == "sage" && !slices.Contains([]string{"mean", "max", "gcn"}, s.Aggregator):
+	case s.each() == "sage" && !slices.Contains([]string{"mean", "max", "gcn"}, s.Aggregator):
 		return fmt.Errorf("{sage.aggregator} is %q, but may be mean, max or gcn", s.Aggregator)
-	case s.Model == "gat" && s.Version != 1 && s.Version != 2:
+	case s.each() == "gat" && s.Version != 1 && s.Version != 2:
 		return fmt.Errorf("{gat.version} is %d, but may be 1 or 2", s.Version)
 	case s.Related() && (s.Relations < 1 || s.Relations > maxRelations):
-		return fmt.Errorf("an %s tells the relations of edges apart, and the dataset has none: choose another {model}, or import a typed graph", s.Model)
+		return fmt.Errorf("%s tells the relations of edges apart, and the dataset has none: choose another {model}, or import a typed graph", s.Named())
 	case s.Related() && (s.Bases < 0 || s.Bases > maxRelations):
 		return fmt.Errorf("{rgcn.bases} is %d, but must be from 1 to %d", s.Bases, maxRelations)
 	case s.Related() && s.SelfLoops == LoopsOn:
-		return fmt.Errorf("an %s has a weight for each vertex itself: leave out {model.self_loops}=on", s.Model)
+		return fmt.Errorf("%s tells the relations of edges apart, and self-loops have none: leave out {model.self_loops}=on", s.Named())
+	case s.apart() && s.Aggregator == "gcn":
+		return fmt.Errorf("{sage.aggregator}=gcn averages each vertex with its neighbours, and those of a relation are of other types: choose mean or max for %s", s.Named())
+	case s.apart() && s.Across != AcrossSum && s.Across != AcrossMean:
+		return fmt.Errorf("{hetero.across} is %q, but may be sum or mean", s.Across)
+	case s.apart() && endsOf(s) != nil:
+		return fmt.Errorf("the recipe does not say at which types relations end: %w: train it on the dataset that it was made for", endsOf(s))
 	case s.Model == "gcnii" && !(s.Alpha >= 0 && s.Alpha <= 1):
 		return fmt.Errorf("{gcnii.alpha} is %v, but must be from 0 to 1", s.Alpha)
 	case s.Model == "gcnii" && (!(s.Theta >= 0) || math.IsInf(s.Theta, 1)):
@@ -116,13 +124,19 @@ func (s *Spec) checkOwn() error {
 	return nil
 }
 
+// endsOf returns an error unless the spec says at which types its relations end.
+func endsOf(s *Spec) error {
+	_, err := sample.ParseEnds(s.Ends, s.Relations)
+	return err
+}
+
 // checkTogether checks for settings that exclude each other.
 func (s *Spec) checkTogether() error {
 	switch {
 	case s.encoded() && s.Head != HeadLinear:
 		return fmt.Errorf("a %s always ends in a linear head: leave out {model.head}=%s", s.Model, s.Head)
 	case s.projects() && s.Jump != JumpNone:
-		return fmt.Errorf("a %s has no jumping knowledge: leave out {model.jump}=%s", s.Model, s.Jump)
+		return fmt.Errorf("%s has no jumping knowledge: leave out {model.jump}=%s", s.Named(), s.Jump)
 	case s.preActivated() && s.Norm != NormLayer:
 		return fmt.Errorf("a %s has LayerNorm before each layer: leave out {norm} %s", s.Model, s.Norm)
 	case s.Jump != JumpNone && s.Head != HeadLinear:

@@ -32,5 +32,7 @@
 //   - gat: weight, with the heads side by side, and attention.source and
 //     attention.target, 1 x Out. With version 2: source.weight, target.weight and
 //     attention.
+//   - hetero: those of its convolution, behind "relations.", each with one part for each
+//     relation, one below another; their biases, too.
 //   - residual.weight, encoder.weight, head.weight.
 package nn

@@ -111,7 +111,7 @@ func (g *graph) block(targets []uint32, fanout int, f sample.Form, whole bool) s
 				b.Values = append(b.Values, float32(w))
 			}
 			if f.Relations > 0 {
-				b.Values = append(b.Values, float32((3*int(t)+5*int(u))%f.Relations))
+				b.Values = append(b.Values, float32(relationOf(int(t), int(u), f.Relations)))
 			}
 		}
 		if f.SelfLoops {
@@ -129,10 +129,16 @@ func (g *graph) block(targets []uint32, fanout int, f sample.Form, whole bool) s
 	b.Cols = len(b.Vertices)
 	b.Transposed = transpose(&b.CSR)
 	if f.Relations > 0 {
-		b.Relate(f.Relations)
-		b.Related.Transposed = transpose(b.Related)
+		b.Relate(f)
+		b.Transpose()
+		b.CSR.Transposed = transpose(&b.CSR)
 	}
 	return b
+}
+
+// relationOf returns the relation of an edge. Even and odd vertices are of two types.
+func relationOf(target, source, relations int) int {
+	return (target%2 + 2*((target/2+source)%2)) % relations
 }
 
 func transpose(g *tensor.CSR) *tensor.Transpose {
@@ -326,7 +332,7 @@ func specs() []nn.Spec {
 				if s.Head, s.Jump = nn.HeadLinear, nn.JumpNone; i >= 4 {
 					continue
 				}
-			case "rgcn":
+			case "rgcn", "hetero:sage", "hetero:gat", "hetero:gin":
 				if s.Jump = nn.JumpNone; i >= 8 {
 					continue
 				}
@@ -365,6 +371,16 @@ func kinds() []nn.Spec {
 	for _, bases := range []int{0, 2} {
 		add("rgcn", func(s *nn.Spec) { s.Relations, s.Bases = 4, bases })
 	}
+	for i, a := range []string{"mean", "max"} {
+		add("hetero:sage", func(s *nn.Spec) { s.Aggregator, s.Relations, s.Ends = a, 4, []string{"0,1,0,1", ""}[i] })
+	}
+	for _, version := range []int{1, 2} {
+		add("hetero:gat", func(s *nn.Spec) {
+			s.Version, s.Heads, s.OutHeads, s.Hidden, s.Across = version, 2, version, 2, nn.AcrossMean
+			s.Relations, s.Ends = 4, "3,0,3,0"
+		})
+	}
+	add("hetero:gin", func(s *nn.Spec) { s.Relations, s.Ends = 4, "0,1,0,1" })
 	add("gcnii", func(s *nn.Spec) { s.Layers = 3 })
 	add("resgcn", func(s *nn.Spec) { s.Layers = 3 })
 	return all

@@ -20,6 +20,7 @@ type Kind struct {
 
 	frame   frame
 	related bool // its blocks have the relations of edges
+	apart   bool // and each has a convolution of its own
 	hidden  bool // users don't choose it
 }
 
@@ -81,17 +82,23 @@ type Weight struct {
 // mean is the kind of GraphSAGE's usual convolution.
 var mean = Kind{Weighting: sample.Ones, New: newMean}
 
+// attention is the kind of both versions of graph attention.
+var attention = Kind{SelfLoops: true, Weighting: sample.Ones, New: newGAT}
+
 // kinds holds all kinds of models.
 var kinds = map[string]Kind{
-	"gcn":    {SelfLoops: true, Weighting: sample.Symmetric, New: newGCN},
-	"sage":   {Weighting: sample.Ones, New: newSAGE},
-	"gat":    {SelfLoops: true, Weighting: sample.Ones, New: newGAT},
-	"gin":    {Weighting: sample.Sums, New: newGIN},
-	"gcnii":  {SelfLoops: true, Weighting: sample.Symmetric, New: newGCNII, frame: encoded},
-	"resgcn": residual(mean), // ResGCN+, as GNNPipe's authors have it
-	"rgcn":   {Weighting: sample.Ones, New: newRGCN, frame: projected, related: true},
-	"mlp":    {New: newLinear},
-	Program:  {Weighting: sample.Ones, New: newElsewhere, hidden: true},
+	"gcn":         {SelfLoops: true, Weighting: sample.Symmetric, New: newGCN},
+	"sage":        {Weighting: sample.Ones, New: newSAGE},
+	"gat":         attention,
+	"gin":         {Weighting: sample.Sums, New: newGIN},
+	"gcnii":       {SelfLoops: true, Weighting: sample.Symmetric, New: newGCNII, frame: encoded},
+	"resgcn":      residual(mean), // ResGCN+, as GNNPipe's authors have it
+	"rgcn":        {Weighting: sample.Ones, New: newRGCN, frame: projected, related: true},
+	"hetero:gat":  byRelation(attention),
+	"hetero:gin":  byRelation(Kind{New: newGIN}),
+	"hetero:sage": byRelation(Kind{New: newSAGE}),
+	"mlp":         {New: newLinear},
+	Program:       {Weighting: sample.Ones, New: newElsewhere, hidden: true},
 }
 
 // Register adds a kind of model under the name that users give. It must be called before

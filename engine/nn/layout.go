@@ -87,7 +87,7 @@ func (m *Model) activated(st *stage) {
 		st.norm = m.normed(name+".norm", st.info.Out)
 	}
 	st.activate, st.drop = tensor.ReLU, s.Dropout
-	if s.Model == "gat" && s.Head == HeadNone {
+	if s.each() == "gat" && s.Head == HeadNone {
 		st.activate = tensor.ELU
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -156,6 +157,9 @@ func (n *naive) conv(k int, x, h0 dense) dense {
 	at := fmt.Sprintf("layers.%d.", k)
 	w := func(name string) dense { return n.w[at+name] }
 	var y dense
+	if strings.HasPrefix(n.Model, "hetero:") {
+		return n.hetero(k, x)
+	}
 	switch n.Model {
 	case "gcn":
 		y = n.symmetric().times(x).times(w("weight"))
@@ -280,7 +284,7 @@ func (n *naive) related(x, stacked, bases, shares dense) dense {
 			}
 		}
 		means := averaged(n.adjacency(false, func(t, u int, _ float64) float64 {
-			if (3*t+5*u)%n.Relations == r {
+			if relationOf(t, u, n.Relations) == r {
 				return 1
 			}
 			return 0
@@ -292,6 +296,52 @@ func (n *naive) related(x, stacked, bases, shares dense) dense {
 		}
 	}
 	return y
+}
+
+// hetero is the sum or mean, over the relations that end at the type of a vertex, of a layer of each.
+func (n *naive) hetero(k int, x dense) dense {
+	at := fmt.Sprintf("layers.%d.", k)
+	reached, sum := zeros(len(x), 1), dense(nil)
+	for r := range n.Relations {
+		one := &naive{Spec: n.Spec, w: map[string]dense{}}
+		one.Model, one.SelfLoops = strings.TrimPrefix(n.Model, "hetero:"), nn.LoopsOff
+		g := *n.g
+		one.g, g.in, g.weight = &g, make([][]int, g.n), make([][]float64, g.n)
+		for t, in := range n.g.in {
+			for _, u := range in {
+				if relationOf(t, u, n.Relations) == r {
+					g.in[t], g.weight[t] = append(g.in[t], u), append(g.weight[t], 1)
+				}
+			}
+		}
+		for name, w := range n.w {
+			if own, of := strings.CutPrefix(name, at+"relations."); of {
+				rows := len(w) / n.Relations
+				one.w[at+own] = w[r*rows:][:rows]
+			}
+		}
+		y := one.conv(k, x, nil)
+		if sum == nil {
+			sum = zeros(len(x), len(y[0]))
+		}
+		for t, row := range y {
+			if n.Ends != "" && (len(n.g.in[t]) == 0 || r%2 != t%2) { // all specs end so
+				continue
+			}
+			reached[t][0]++
+			for j, v := range row {
+				sum[t][j] += v
+			}
+		}
+	}
+	if n.Across == nn.AcrossMean {
+		for t, row := range sum {
+			for j := range row {
+				row[j] /= max(reached[t][0], 1)
+			}
+		}
+	}
+	return sum
 }
 
 func (n *naive) logits() dense {
@@ -329,7 +379,7 @@ func (n *naive) logits() dense {
 			y = y.layerNorm(n.w[at+"norm.weight"], n.w[at+"norm.bias"])
 		}
 		f := relu
-		if n.Model == "gat" && n.Head == nn.HeadNone {
+		if strings.HasSuffix(n.Model, "gat") && n.Head == nn.HeadNone {
 			f = elu
 		}
 		x = y.each(f)

@@ -16,7 +16,7 @@ const (
 // An Option is a model setting that has no flag of its own: --set KEY=VALUE.
 type Option struct {
 	Key     string
-	Applies string // the model; "": all
+	Applies string // the model, or several with commas between them; "": all
 	Values  string // "mean|max|gcn", or the type of values
 	Default string
 	Help    string
@@ -37,19 +37,21 @@ var options = []Option{
 	{"model.self_loops", "", "auto|on|off", "auto: on for gcn, gat and gcnii",
 		"whether each vertex is one of its own neighbours",
 		word(func(s *Spec) *string { return &s.SelfLoops }, LoopsAuto, LoopsOn, LoopsOff)},
-	{"sage.aggregator", "sage", "mean|max|gcn", "mean",
+	{"sage.aggregator", "sage, hetero:sage", "mean|max|gcn", "mean",
 		"how neighbours become one row; gcn averages them with the vertex itself, under one weight",
 		word(func(s *Spec) *string { return &s.Aggregator }, "mean", "max", "gcn")},
-	{"gat.version", "gat", "1|2", "1", "1 for GAT, 2 for GATv2",
+	{"gat.version", "gat, hetero:gat", "1|2", "1", "1 for GAT, 2 for GATv2",
 		number(func(s *Spec) *int { return &s.Version }, 2)},
-	{"gat.out_heads", "gat", "a number from 1 to 256", "1", "heads of the last layer, which are averaged",
+	{"gat.out_heads", "gat, hetero:gat", "a number from 1 to 256", "1", "heads of the last layer, which are averaged",
 		number(func(s *Spec) *int { return &s.OutHeads }, maxHeads)},
-	{keyAttentionDropout, "gat", "from 0 to below 1", "{dropout}, or 0 where there is a head",
+	{keyAttentionDropout, "gat, hetero:gat", "from 0 to below 1", "{dropout}, or 0 where there is a head",
 		"dropout of the weights of attention", share(func(s *Spec) *float64 { return &s.AttentionDropout })},
 	{"gcnii.alpha", "gcnii", "from 0 to 1", "0.1", "how much each layer takes of the first representation",
 		within(func(s *Spec) *float64 { return &s.Alpha }, 1)},
 	{"rgcn.bases", "rgcn", "a number from 1 to 1024", "each relation has a weight of its own", "how many weights those of all relations are combined of",
 		number(func(s *Spec) *int { return &s.Bases }, maxRelations)},
+	{"hetero.across", "hetero:gat, hetero:gin, hetero:sage", "sum|mean", "sum", "how the rows of the relations that end at a vertex become one",
+		word(func(s *Spec) *string { return &s.Across }, AcrossSum, AcrossMean)},
 	{"gcnii.theta", "gcnii", "a number from 0", "0.5", "how much the layers' weights count: log(theta/layer + 1)",
 		within(func(s *Spec) *float64 { return &s.Theta }, 1e9)},
 }
@@ -66,11 +68,11 @@ func (e *Unused) Error() string { return e.Why }
 func (s *Spec) Set(key, value string) error {
 	i := slices.IndexFunc(options, func(o Option) bool { return o.Key == key })
 	if i < 0 {
-		return fmt.Errorf("there is no setting %q: a %s has %s", key, s.Model, s.settings())
+		return fmt.Errorf("there is no setting %q: %s has %s", key, s.Named(), s.settings())
 	}
 	o := options[i]
-	if o.Applies != "" && o.Applies != s.Model {
-		return &Unused{key, fmt.Sprintf("the setting %s is of the model %s, and this is a %s, which has %s", key, o.Applies, s.Model, s.settings())}
+	if !o.applies(s.Model) {
+		return &Unused{key, fmt.Sprintf("the setting %s is of the model %s, and this is %s, which has %s", key, either(strings.Split(o.Applies, ", ")), s.Named(), s.settings())}
 	}
 	if !o.set(s, value) {
 		return fmt.Errorf("{%s} is %q, but may be %s", key, value, either(strings.Split(o.Values, "|")))
@@ -78,11 +80,16 @@ func (s *Spec) Set(key, value string) error {
 	return nil
 }
 
+// applies reports whether a model has the option.
+func (o *Option) applies(model string) bool {
+	return o.Applies == "" || slices.Contains(strings.Split(o.Applies, ", "), model)
+}
+
 // settings lists the keys that this model has.
 func (s *Spec) settings() string {
 	var keys []string
 	for _, o := range options {
-		if o.Applies == "" || o.Applies == s.Model {
+		if o.applies(s.Model) {
 			keys = append(keys, o.Key)
 		}
 	}

@@ -2,13 +2,14 @@ package nn
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
 // A Spec describes a model. The meaning of its weights depends on all fields.
 type Spec struct {
-	Model  string `json:"model"`  // gcn, sage, gat, gin, gcnii, resgcn, rgcn or mlp
+	Model  string `json:"model"`  // gcn, sage, gat, gin, gcnii, resgcn, rgcn, mlp, or hetero: and one of the first
 	Layers int    `json:"layers"` // convolutions; products of an mlp
 	Hidden int    `json:"hidden"` // hidden width (per head for gat)
 	Heads  int    `json:"heads"`  // of a gat
@@ -33,7 +34,9 @@ type Spec struct {
 	Alpha            float64 `json:"alpha,omitempty"`             // of gcnii
 	Theta            float64 `json:"theta,omitempty"`             // of gcnii
 	Bases            int     `json:"bases,omitempty"`             // of rgcn; 0: each relation has a weight of its own
-	Relations        int     `json:"relations,omitempty"`         // of the dataset, for rgcn
+	Relations        int     `json:"relations,omitempty"`         // of the dataset, for models that tell them apart
+	Ends             string  `json:"ends,omitempty"`              // of hetero: the numbers of the types at which they end
+	Across           string  `json:"across,omitempty"`            // of hetero: sum or mean over relations
 }
 
 // The words a spec may contain.
@@ -56,7 +59,10 @@ func Defaults(model string) Spec {
 		Model: model, Layers: 2, Hidden: 64, Heads: 1, Dropout: 0.5,
 		Norm: NormNone, Head: HeadNone, Jump: JumpNone, SelfLoops: LoopsAuto,
 	}
-	switch model {
+	if s.apart() {
+		s.Across = AcrossSum
+	}
+	switch s.each() {
 	case "sage":
 		s.Aggregator = "mean"
 	case "gat":
@@ -81,7 +87,7 @@ func (s *Spec) Resolve(said ...string) {
 			s.InputDropout = s.Dropout
 		}
 	}
-	if s.Model == "gat" && !slices.Contains(said, keyAttentionDropout) {
+	if s.each() == "gat" && !slices.Contains(said, keyAttentionDropout) {
 		s.AttentionDropout = 0
 		if s.Head == HeadNone {
 			s.AttentionDropout = s.Dropout
@@ -91,7 +97,7 @@ func (s *Spec) Resolve(said ...string) {
 
 // width returns the number of columns of hidden rows.
 func (s *Spec) width() int {
-	if s.Model == "gat" {
+	if s.each() == "gat" {
 		return s.Hidden * s.Heads
 	}
 	return s.Hidden
@@ -109,6 +115,28 @@ func (s *Spec) projects() bool { return kinds[s.Model].frame != plain }
 // Related reports whether the model knows the relations of edges.
 func (s *Spec) Related() bool { return kinds[s.Model].related }
 
+// apart reports whether each relation has a convolution of its own.
+func (s *Spec) apart() bool { return kinds[s.Model].apart }
+
+// each returns the kind of the convolutions: of a hetero, that which each relation has.
+func (s *Spec) each() string { return strings.TrimPrefix(s.Model, heteroPrefix) }
+
+// Tell sets what the model knows of the relations of a dataset: how many there are, and at which
+// types they end.
+func (s *Spec) Tell(relations int, ends string) {
+	if s.Relations = relations; s.apart() {
+		s.Ends = ends
+	}
+}
+
+// Named returns the model with its article, for sentences.
+func (s *Spec) Named() string {
+	if s.Model == "rgcn" {
+		return "an rgcn"
+	}
+	return "a " + s.Model
+}
+
 // preActivated reports whether norm and activation precede layers, which add to their input.
 func (s *Spec) preActivated() bool { return kinds[s.Model].frame == preActivated }
 
@@ -122,6 +150,9 @@ func (s *Spec) form() sample.Form {
 	f := sample.Form{SelfLoops: loops, Weighting: k.Weighting}
 	if k.related {
 		f.Relations = s.Relations
+	}
+	if k.apart {
+		f.Apart, f.Ends = true, s.Ends
 	}
 	return f
 }

@@ -28,6 +28,9 @@ func TestStepsNameAllTensors(t *testing.T) {
 		changed("gat", func(s *nn.Spec) { s.Version = 2 }), changed("gat", func(s *nn.Spec) { s.Version, s.Head = 2, nn.HeadLinear }),
 		changed("gin", nil), changed("gin", func(s *nn.Spec) { s.Head, s.Jump = nn.HeadLinear, nn.JumpCat }),
 		changed("gcnii", nil), changed("gcnii", all), changed("resgcn", nil), changed("mlp", nil), changed("contrast", nil),
+		changed("rgcn", func(s *nn.Spec) { s.Relations = 3 }), changed("rgcn", func(s *nn.Spec) { s.Relations, s.Bases = 3, 2 }),
+		changed("hetero:sage", func(s *nn.Spec) { s.Relations = 3 }), changed("hetero:gin", func(s *nn.Spec) { s.Relations = 3 }),
+		changed("hetero:gat", func(s *nn.Spec) { s.Relations, s.Version = 3, 2 }),
 	} {
 		m, err := nn.New(s, 10, 3)
 		if err != nil {
@@ -36,7 +39,7 @@ func TestStepsNameAllTensors(t *testing.T) {
 		var used, want []string
 		for _, step := range m.Steps() {
 			for _, name := range step.Tensors {
-				whole := regexp.MustCompile(regexp.QuoteMeta(name) + `([ ,):]|\.( |$))`)
+				whole := regexp.MustCompile(regexp.QuoteMeta(name) + `([ ,):\[]|\.( |$))`)
 				if n := len(whole.FindAllString(step.Equation, -1)); n != 1 {
 					t.Errorf("%+v: %s names %s %d times: %s", s, step.Name, name, n, step.Equation)
 				}

@@ -62,6 +62,9 @@ func (r Recipe) Check(about dataset.About, rules Rules) error {
 	if r.Model.Related() && r.Model.Relations != about.Relations {
 		return fmt.Errorf("the model tells %d relations apart, and the edges of the dataset have %d: train it on the dataset that it was made for", r.Model.Relations, about.Relations)
 	}
+	if ends := model.Form().Ends; about.Ends != "" && ends != "" && ends != about.Ends {
+		return errors.New("the relations of the dataset end at other types than those that the model tells apart: train it on the dataset that it was made for")
+	}
 	if err := rules.Check(&r, model, about); err != nil {
 		return err
 	}

@@ -12,6 +12,11 @@ type Block struct {
 	// Related is the matrix by relation, if the form has relations: target t of relation r is its
 	// row t*Form.Relations + r, with the sources of the edges of that relation.
 	Related *tensor.CSR
+	// Apart has a matrix for each relation instead, with the block's rows and columns, if the form
+	// keeps relations apart. Reach says which of them reach a target: row t has the column
+	// r*Rows + t for each relation r that ends at the target's type.
+	Apart []tensor.CSR
+	Reach *tensor.CSR
 
 	// Arrays built earlier, to be reused. The block's CSR may lie elsewhere: in the
 	// read-only mapping of a shard.
@@ -20,6 +25,7 @@ type Block struct {
 	values     []float32
 	transposed tensor.Transpose
 	related    related
+	apart      apart
 }
 
 // Weighting defines the values of a block's entries.
@@ -46,6 +52,12 @@ type Form struct {
 	// values of entries are their relations until the matrix by relation is made of them, and there
 	// are no self-loops.
 	Relations int
+	// Apart makes a matrix for each relation in place of one by relation, for models that have a
+	// convolution for each. Ends is the type at which each relation ends, as ParseEnds reads it.
+	// The type of a target is that at which its in-edges end: a target without any has none, and
+	// no relation reaches it.
+	Apart bool
+	Ends  string
 }
 
 // Valued reports whether entries have values when they are drawn.

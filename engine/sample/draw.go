@@ -72,7 +72,7 @@ func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
 	block.Own, block.Vertices, block.Stamp, block.There = 0, b.vertices, tensor.NewStamp(), nil
 	block.Rows, block.Cols = targets, len(b.vertices)
 	block.Indptr, block.Indices, block.Values, block.Transposed = block.indptr, block.indices, nil, nil
-	block.Related = nil
+	block.Related, block.Apart, block.Reach = nil, nil, nil
 	if s.valued {
 		block.Values = slices.Grow(block.values, 1) // nil has another meaning than empty
 	}

@@ -81,10 +81,15 @@ type related struct {
 	transposed tensor.Transpose
 }
 
-// Relate makes the block's matrix by relation, of which there are so many, from its values, which
-// are the relations of its entries. The block has no values then.
-func (b *Block) Relate(relations int) {
-	r := &b.related
+// Relate makes the block's matrix by relation from its values, which
+// are the relations of its entries, or a matrix for each relation if the form keeps them apart. The
+// block has no values then.
+func (b *Block) Relate(f Form) {
+	if f.Apart {
+		b.relateApart(f)
+		return
+	}
+	r, relations := &b.related, f.Relations
 	from := b.Indptr[0]
 	entries := int(b.Indptr[b.Rows] - from)
 	r.indptr = slices.Grow(r.indptr[:0], b.Rows*relations+1)[:b.Rows*relations+1]

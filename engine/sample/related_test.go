@@ -55,6 +55,60 @@ func TestBlocksByRelation(t *testing.T) {
 	}
 }
 
+// TestBlocksOfEachRelation keeps relations apart. 0 and 2 end at one type, 1 at another: 3 hears 0 and
+// 2, and 1 hears 0 alone. 2 hears nobody.
+func TestBlocksOfEachRelation(t *testing.T) {
+	to, err := NewTopology([]*graph.Shard{relatedShard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ends string
+		want [][]int32 // columns of each row of Reach
+	}{
+		{"4,1,4", [][]int32{{0, 6}, {4}, {}}}, {"", [][]int32{{0, 3, 6}, {1, 4, 7}, {2, 5, 8}}},
+	} {
+		s := New(to, Options{Fanouts: []int{0}, Form: Form{Relations: 3, Apart: true, Ends: c.ends}})
+		var b Batch
+		for range 2 { // memory of the first time is used again
+			if err := s.Sample(t.Context(), &b, 0, 0, []uint32{3, 1, 2}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		block := &b.Blocks[0]
+		block.Transpose()
+		if block.Related != nil || block.Values != nil || len(block.Apart) != 3 {
+			t.Fatalf("the block is %+v", block)
+		}
+		want := [][][]uint32{{{0, 2}, {}, {}}, {{}, {3}, {}}, {{0, 1}, {}, {}}}
+		entries := 0
+		for r := range block.Apart {
+			g := &block.Apart[r]
+			for row, sources := range want[r] {
+				got := []uint32{}
+				for _, i := range g.Indices[g.Indptr[row]:g.Indptr[row+1]] {
+					got = append(got, block.Vertices[i])
+				}
+				if !slices.Equal(got, sources) {
+					t.Errorf("relation %d: row %d has the sources %v and not %v", r, row, got, sources)
+				}
+			}
+			if g.Transposed == nil || g.Stamp == 0 {
+				t.Fatalf("relation %d has the transpose %v and the stamp %d", r, g.Transposed, g.Stamp)
+			}
+			entries += len(g.Transposed.Rows)
+		}
+		for row, columns := range c.want {
+			if got := block.Reach.Indices[block.Reach.Indptr[row]:block.Reach.Indptr[row+1]]; !slices.Equal(got, columns) {
+				t.Errorf("ends %q: row %d is reached by %v and not %v", c.ends, row, got, columns)
+			}
+		}
+		if entries != 5 || block.Reach.Transposed == nil || block.Reach.Cols != 9 {
+			t.Errorf("the transposes have %d entries, those of reach are %v", entries, block.Reach.Transposed)
+		}
+	}
+}
+
 func TestRelationsFromOtherNodesAreChecked(t *testing.T) {
 	s := &Sampler{o: Options{Form: Form{Relations: 3}}}
 	for _, c := range []struct {

@@ -141,7 +141,7 @@ func (s *Sampler) Sample(ctx context.Context, b *Batch, epoch, step uint64, root
 	}
 	if s.o.Form.Relations > 0 {
 		for i := range b.Blocks {
-			b.Blocks[i].Relate(s.o.Form.Relations)
+			b.Blocks[i].Relate(s.o.Form)
 		}
 	}
 	return nil

@@ -10,11 +10,13 @@ import (
 // staged is the number of entries that go through a stage of transposing together.
 const staged = 128
 
-// Transpose builds the transpose needed by the backward pass, of the matrix by relation if there is
-// one; a block on a device already has it.
+// Transpose builds the transpose needed by the backward pass, of the matrices by relation if there
+// are any; a block on a device already has it.
 func (b *Block) Transpose() {
 	switch {
 	case b.There != nil:
+	case b.Reach != nil:
+		b.transposeApart()
 	case b.Related != nil:
 		transpose(b.Related, &b.related.transposed)
 	default:

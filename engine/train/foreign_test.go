@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -27,7 +28,7 @@ var errBus = errors.New("it fell off the bus")
 // What is learnt on a device with a memory of its own that computes as the processor does
 // is what the processor learns, to the bit.
 func TestForeignDevicesLearnTheSame(t *testing.T) {
-	dense, sparse := traintest.Communities(t, 1500), traintest.CoraShards(t)
+	dense, sparse, typed := traintest.Communities(t, 1500), traintest.CoraShards(t), traintest.Cut(t, enginetest.Typed(bothWays...), 4)
 	for name, c := range map[string]struct {
 		shards []*graph.Shard
 		nodes  int
@@ -38,6 +39,9 @@ func TestForeignDevicesLearnTheSame(t *testing.T) {
 		"dense":         {dense, 1, func(r *recipe.Recipe) { r.Model.InputDropout = 0.3 }},
 		"dense, all":    {dense, 1, func(r *recipe.Recipe) { r.Batch, r.Fanouts = 0, nil }},
 		"gat":           {dense, 1, func(r *recipe.Recipe) { r.Model = traintest.Small("gat").Model }},
+		"rgcn":          {typed, 1, func(r *recipe.Recipe) { r.Model = traintest.Small("rgcn").Model; tell(r, 4) }},
+		"hetero":        {typed, 1, func(r *recipe.Recipe) { r.Model = traintest.Small("hetero:sage").Model; tell(r, 4) }},
+		"hetero, gat":   {typed, 2, func(r *recipe.Recipe) { r.Model = traintest.Small("hetero:gat").Model; tell(r, 4) }},
 		"bf16":          {dense, 1, func(r *recipe.Recipe) { r.BF16 = true }},
 		"deterministic": {dense, 1, func(r *recipe.Recipe) { r.Sharing.Deterministic = true }},
 		"sweep":         {dense, 1, func(r *recipe.Recipe) { *r = traintest.Swept(*r, "lr=0.01", "hidden=8", "dropout=0.2") }},

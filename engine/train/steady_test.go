@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategies"
@@ -23,14 +24,13 @@ func TestStepsAllocateNothing(t *testing.T) {
 	dense, sparse := traintest.Communities(t, 3000), traintest.CoraShards(t)
 	for _, model := range nn.Models() {
 		graphs := map[string][]*graph.Shard{"dense": dense, "sparse": sparse}
-		if model == "rgcn" {
-			graphs = map[string][]*graph.Shard{"typed": traintest.Cut(t, typedGraph("wrote", "edited"), 4)}
+		spec := nn.Defaults(model)
+		if spec.Related() {
+			graphs = map[string][]*graph.Shard{"typed": traintest.Cut(t, enginetest.Typed(bothWays...), 4)}
 		}
 		for name, shards := range graphs {
 			r := traintest.Small(model)
-			if model == "rgcn" {
-				r.Model.Relations = 2
-			}
+			tell(&r, 4)
 			r.Model.Layers = 2
 			r.Batch = 60
 			if model == "mlp" {

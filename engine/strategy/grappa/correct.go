@@ -148,7 +148,7 @@ func CheckModel(o *Settings, m nn.Spec) error {
 	var how string
 	switch {
 	case m.Related():
-		return fmt.Errorf("grappa does not train an %s, as its contexts have no relations of edges: choose another strategy, such as leap", m.Model)
+		return fmt.Errorf("grappa does not train %s, as its contexts have no relations of edges: choose another strategy, such as leap", m.Named())
 	case m.Model == "gat":
 		how = "weighs messages itself"
 	case m.Model == "sage" && m.Aggregator == "max":

@@ -36,8 +36,8 @@ func Deal(l peer.Layout, s strategy.Settings) (deal.Dealer, error) {
 
 // Check returns an error if a model can't be trained so, with what to do.
 func Check(m *nn.Model) error {
-	if m.Form().Relations > 0 {
-		return fmt.Errorf("p3 does not train an %s, whose edges have relations: choose another strategy, such as leap", m.Spec().Model)
+	if spec := m.Spec(); spec.Related() {
+		return fmt.Errorf("p3 does not train %s, whose edges have relations: choose another strategy, such as leap", spec.Named())
 	}
 	if _, err := m.Front(); err != nil {
 		return fmt.Errorf("p3 can't share out the columns of features: %w: choose another strategy, such as leap", err)

@@ -39,7 +39,7 @@ func descriptor(name string) train.Descriptor {
 		Check: func(r *recipe.Recipe, m *nn.Model, _ dataset.About) error {
 			settings := Of(&r.Sharing)
 			if r.Model.Related() {
-				return fmt.Errorf("%s does not train an %s, whose edges have relations: choose another strategy, such as leap", name, r.Model.Model)
+				return fmt.Errorf("%s does not train %s, whose edges have relations: choose another strategy, such as leap", name, r.Model.Named())
 			}
 			return cmp.Or(Check(m, &settings), checkWholeGraph(r))
 		},

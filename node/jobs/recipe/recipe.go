@@ -65,7 +65,8 @@ func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at 
 		return recipe, err
 	}
 	if recipe.Model.Related() {
-		recipe.Model.Relations = About(d).Relations
+		about := About(d)
+		recipe.Model.Tell(about.Relations, about.Ends)
 	}
 	kind := task.For(graph.Targets(d.About.Targets))
 	if asked := from.Task(r.Task); asked != "" {
@@ -176,7 +177,7 @@ func given[T any](to *T, value *T) {
 func About(d plan.Dataset) dataset.About {
 	a := dataset.About{Vertices: d.About.Vertices, Edges: d.About.Edges, Features: d.About.Features, Classes: d.About.Classes, Targets: graph.Targets(d.About.Targets)}
 	if t, err := graph.ParseTypes(d.About.Types, d.About.Vertices, d.About.Features); err == nil && t != nil {
-		a.Relations = len(t.Relations)
+		a.Relations, a.Ends = len(t.Relations), t.Ends()
 	}
 	for _, s := range d.About.Splits {
 		a.Splits = append(a.Splits, graph.SplitInfo{Train: s.Train, Val: s.Val, Test: s.Test})

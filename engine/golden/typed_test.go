@@ -1,0 +1,19 @@
+package golden
+
+import "github.com/hopmesh/hopmesh/engine/enginetest"
+
+// typed are the models that tell relations apart, of a graph with relations. The strategies are
+// those that train them, with batches and with the whole graph.
+var typed = []model{
+	{name: "hetero-gat", model: "hetero:gat", layers: 2, set: []string{"gat.out_heads=2", "hetero.across=mean"}},
+	{name: "hetero-gin", model: "hetero:gin", layers: 2},
+	{name: "hetero-sage", model: "hetero:sage", layers: 2, usual: true},
+	{name: "rgcn", model: "rgcn", layers: 2},
+	{name: "rgcn-bases", model: "rgcn", layers: 2, set: []string{"rgcn.bases=2"}},
+}
+
+// relations are those of the graph, and the types at which they end.
+var (
+	relations = []string{"wrote", "edited", enginetest.Back + "wrote", enginetest.Back + "edited"}
+	ends      = "0,0,1,1"
+)

@@ -1,0 +1,150 @@
+package nn
+
+import (
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// hetero makes a convolution for each relation out of one, as PyG's HeteroConv does: each has
+// weights of its own and sees the edges of its relation alone. A vertex' row is the sum or the mean
+// over the relations that end at its type.
+//
+// The weights of all relations lie one below another. All relations are computed for all targets,
+// whichever types they have, so that the size of a block says what memory it takes. Price: as many
+// products as there are relations, also for targets of other types.
+type hetero struct {
+	each      Conv
+	own       []Weight // of each
+	relations int
+	across    tensor.Aggregation
+}
+
+// The ways to join relations.
+const (
+	AcrossSum  = "sum"
+	AcrossMean = "mean"
+)
+
+// heteroPrefix begins the names of such models.
+const heteroPrefix = "hetero:"
+
+// byRelation returns a kind with a convolution of another kind for each relation. Edges of a
+// relation lead from other vertices and have no weights: there are no self-loops.
+func byRelation(k Kind) Kind {
+	one := k.New
+	k.New = func(s Spec, p Place) Conv {
+		l := &hetero{each: one(s, p), relations: max(1, s.Relations), across: tensor.Sum}
+		l.own = l.each.Weights()
+		if s.Across == AcrossMean {
+			l.across = tensor.Mean
+		}
+		return l
+	}
+	k.SelfLoops, k.Weighting = false, sample.Ones
+	k.frame, k.related, k.apart = projected, true, true
+	return k
+}
+
+func (l *hetero) Weights() []Weight {
+	var all []Weight
+	for _, w := range l.own {
+		all = append(all, Weight{"relations." + w.Name, l.relations * w.Rows, w.Cols, w.Initial})
+	}
+	return all
+}
+
+func (l *hetero) Words(use func(string) string) string {
+	words := "For each relation r, with the rth of the equal parts that stand one below another in each weight, in place of the weight, and with the in-edges of that relation alone, none of which has a value: " +
+		l.each.(Worded).Words(func(name string) string { return use("relations." + name) })
+	if l.bias() >= 0 {
+		words += " y = y + " + use("relations."+Bias) + "."
+	}
+	how := "the sum"
+	if l.across == tensor.Mean {
+		how = "the mean"
+	}
+	return words + " That is y[r]. Then y of a vertex = " + how + " of y[r] over the relations that end at its type, 0 where it has no in-edges at all."
+}
+
+// bias returns the place of the bias among the weights of each, or -1.
+func (l *hetero) bias() int {
+	for i, w := range l.own {
+		if w.Name == Bias {
+			return i
+		}
+	}
+	return -1
+}
+
+// related is the call of one relation.
+type related struct {
+	Call
+	block sample.Block
+}
+
+// begin makes the calls of the relations, with nothing kept. A block that is only counted has no
+// arrays.
+func (l *hetero) begin(c *Call) {
+	if len(c.within) != l.relations {
+		c.within = make([]related, l.relations)
+	}
+	for r := range c.within {
+		w := &c.within[r]
+		w.Call = *c
+		w.relation, w.relations, w.within = r, l.relations, nil
+		w.block = sample.Block{Own: c.Block.Own, Vertices: c.Block.Vertices}
+		if c.Block.Apart != nil {
+			w.block.CSR = c.Block.Apart[r]
+		} else {
+			w.block.CSR = tensor.CSR{Rows: c.Block.Rows, Cols: c.Block.Cols, There: &tensor.There{Entries: c.Block.Entries()}}
+		}
+		w.Block = &w.block
+	}
+}
+
+// reach returns the matrix that joins the rows of relations.
+func (l *hetero) reach(c *Call) *tensor.CSR {
+	if c.Block.Reach != nil {
+		return c.Block.Reach
+	}
+	rows := c.targets * l.relations
+	return &tensor.CSR{Rows: c.targets, Cols: rows, There: &tensor.There{Entries: rows}}
+}
+
+func (l *hetero) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
+	l.begin(c)
+	all, bias := c.New(l.relations*c.targets, y.Cols), l.bias()
+	for r := range c.within {
+		w := &c.within[r].Call
+		w.conv = tensor.Epilogue{}
+		if bias >= 0 {
+			w.conv.Bias = w.Weight(bias)
+		}
+		l.each.Forward(w, all.RowRange(r*c.targets, c.targets), orNone(&w.conv))
+	}
+	c.Device.Aggregate(y, l.reach(c), tensor.Matrix{}, all, l.across, false, e)
+	c.Free(all)
+}
+
+func (l *hetero) Backward(c *Call, dx, dy tensor.Matrix) {
+	all, bias := c.New(l.relations*c.targets, dy.Cols), l.bias()
+	c.Device.AggregateBack(all, l.reach(c), tensor.Matrix{}, dy, l.across, false)
+	part := tensor.Matrix{}
+	if !dx.None() && l.relations > 1 {
+		part = c.New(dx.Rows, dx.Cols)
+	}
+	for r := range c.within {
+		w, dy, to := &c.within[r].Call, all.RowRange(r*c.targets, c.targets), dx
+		if bias >= 0 {
+			c.Device.ColumnSums(w.Gradient(bias), dy)
+		}
+		if r > 0 {
+			to = part
+		}
+		l.each.Backward(w, to, dy)
+		if r > 0 && !dx.None() {
+			c.Device.Combine(dx, 1, dx, 1, part)
+		}
+	}
+	c.Free(all, part)
+}
