@@ -15,7 +15,7 @@ func (c *Call) narrowFirst(in, out int) bool {
 		return true
 	case c == &c.pass.alone:
 		return out < in
-	case c.relations > 0:
+	case c.by.count > 0:
 		return false // each relation has few of the sources, and its edges are not counted ahead
 	}
 	edges, inner := edgeCost*c.Block.Entries(), c.index > 0

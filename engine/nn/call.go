@@ -23,8 +23,6 @@ type Call struct {
 	targets  int
 	own      int  // the source row of the first target
 	forward  bool // Backward is not called
-	// In a pass in parts: the gradient at the sum that its own rows were added to.
-	dz tensor.Matrix
 
 	// In the first stage, if the sum of the model's front is given: the sum and its
 	// gradient.
@@ -41,10 +39,14 @@ type Call struct {
 	pre   tensor.Epilogue // applied before it
 	spare tensor.Epilogue
 
-	// In the call of one of several relations: which it is, and of how many. within are the calls of
-	// the relations of this one, made once.
-	relation, relations int
-	within              []related
+	by byRelation
+}
+
+// byRelation says of which relation a call is, and of how many there are: 0 if it is of none. calls
+// are those of the relations of this one, made once.
+type byRelation struct {
+	relation, count int
+	calls           []related
 }
 
 // keptRows holds what the stage keeps beside its convolution.
@@ -55,6 +57,7 @@ type keptRows struct {
 	sum      tensor.Matrix // input of LayerNorm
 	stats    tensor.Matrix // statistics of LayerNorm
 	y        tensor.Matrix // what the stage returned
+	dz       tensor.Matrix // in a pass in parts: the gradient at the sum that its own rows were added to
 }
 
 // begin prepares the call for a stage's Forward.
@@ -63,7 +66,7 @@ func (c *Call) begin(p *Pass, index int, b *sample.Block, in rows, vertices []ui
 		Device: p.device, Block: b,
 		pass: p, stage: p.model.stages[index], index: index,
 		input: in, vertices: vertices, sources: in.count(),
-		forward: p.Gradients.None(), within: c.within,
+		forward: p.Gradients.None(), by: byRelation{calls: c.by.calls},
 	}
 	c.targets = c.sources
 	if b != nil {
@@ -115,11 +118,11 @@ func (c *Call) Gradient(i int) tensor.Matrix { return c.partOf(c.pass.gradient(c
 
 // partOf returns the part of a weight that belongs to the call's relation, if it has one.
 func (c *Call) partOf(w tensor.Matrix) tensor.Matrix {
-	if c.relations == 0 {
+	if c.by.count == 0 {
 		return w
 	}
-	rows := w.Rows / c.relations
-	return w.RowRange(c.relation*rows, rows)
+	rows := w.Rows / c.by.count
+	return w.RowRange(c.by.relation*rows, rows)
 }
 
 // The places of dropout; each has its own keys. The numbers never change.
@@ -138,8 +141,8 @@ func (c *Call) dropout(place uint64, p float64, vertices []uint32) tensor.Dropou
 	// The key is that of the stage before any was split.
 	stage := max(0, c.index-c.pass.model.split)
 	key := c.pass.Key.With(uint64(stage)).With(place)
-	if c.relations > 0 {
-		key = key.With(uint64(c.relation)) // an edge may have several relations
+	if c.by.count > 0 {
+		key = key.With(uint64(c.by.relation)) // an edge may have several relations
 	}
 	return tensor.Dropout{P: float32(p), Key: key, Vertices: vertices}
 }

@@ -28,9 +28,9 @@ const (
 // heteroPrefix begins the names of such models.
 const heteroPrefix = "hetero:"
 
-// byRelation returns a kind with a convolution of another kind for each relation. Edges of a
+// apartBy returns a kind with a convolution of another kind for each relation. Edges of a
 // relation lead from other vertices and have no weights: there are no self-loops.
-func byRelation(k Kind) Kind {
+func apartBy(k Kind) Kind {
 	one := k.New
 	k.New = func(s Spec, p Place) Conv {
 		l := &hetero{each: one(s, p), relations: max(1, s.Relations), across: tensor.Sum}
@@ -85,13 +85,13 @@ type related struct {
 // begin makes the calls of the relations, with nothing kept. A block that is only counted has no
 // arrays.
 func (l *hetero) begin(c *Call) {
-	if len(c.within) != l.relations {
-		c.within = make([]related, l.relations)
+	if len(c.by.calls) != l.relations {
+		c.by.calls = make([]related, l.relations)
 	}
-	for r := range c.within {
-		w := &c.within[r]
+	for r := range c.by.calls {
+		w := &c.by.calls[r]
 		w.Call = *c
-		w.relation, w.relations, w.within = r, l.relations, nil
+		w.by = byRelation{relation: r, count: l.relations}
 		w.block = sample.Block{Own: c.Block.Own, Vertices: c.Block.Vertices}
 		if c.Block.Apart != nil {
 			w.block.CSR = c.Block.Apart[r]
@@ -114,8 +114,8 @@ func (l *hetero) reach(c *Call) *tensor.CSR {
 func (l *hetero) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	l.begin(c)
 	all, bias := c.New(l.relations*c.targets, y.Cols), l.bias()
-	for r := range c.within {
-		w := &c.within[r].Call
+	for r := range c.by.calls {
+		w := &c.by.calls[r].Call
 		w.conv = tensor.Epilogue{}
 		if bias >= 0 {
 			w.conv.Bias = w.Weight(bias)
@@ -133,8 +133,8 @@ func (l *hetero) Backward(c *Call, dx, dy tensor.Matrix) {
 	if !dx.None() && l.relations > 1 {
 		part = c.New(dx.Rows, dx.Cols)
 	}
-	for r := range c.within {
-		w, dy, to := &c.within[r].Call, all.RowRange(r*c.targets, c.targets), dx
+	for r := range c.by.calls {
+		w, dy, to := &c.by.calls[r].Call, all.RowRange(r*c.targets, c.targets), dx
 		if bias >= 0 {
 			c.Device.ColumnSums(w.Gradient(bias), dy)
 		}

@@ -94,9 +94,9 @@ var kinds = map[string]Kind{
 	"gcnii":       {SelfLoops: true, Weighting: sample.Symmetric, New: newGCNII, frame: encoded},
 	"resgcn":      residual(mean), // ResGCN+, as GNNPipe's authors have it
 	"rgcn":        {Weighting: sample.Ones, New: newRGCN, frame: projected, related: true},
-	"hetero:gat":  byRelation(attention),
-	"hetero:gin":  byRelation(Kind{New: newGIN}),
-	"hetero:sage": byRelation(Kind{New: newSAGE}),
+	"hetero:gat":  apartBy(attention),
+	"hetero:gin":  apartBy(Kind{New: newGIN}),
+	"hetero:sage": apartBy(Kind{New: newSAGE}),
 	"mlp":         {New: newLinear},
 	Program:       {Weighting: sample.Ones, New: newElsewhere, hidden: true},
 }

@@ -62,7 +62,7 @@ func (p *Pass) Layer(stage int, block *sample.Block, in Input, seen, carry tenso
 func (p *Pass) Back(stage int, dy, carryGradient tensor.Matrix, wanted bool) (dseen tensor.Matrix) {
 	c := &p.calls[stage]
 	c.carryGradient = carryGradient
-	dseen, c.dz = c.stage.backToSeen(c, dy, wanted)
+	dseen, c.kept.dz = c.stage.backToSeen(c, dy, wanted)
 	return dseen
 }
 
@@ -136,6 +136,6 @@ func (p *Pass) Leave(stage int, dx tensor.Matrix) {
 	c := &p.calls[stage]
 	c.stage.leave(c, dx, c.Own(c.input.matrix))
 	if c.stage.skip {
-		p.device.Combine(dx, 1, dx, 1, c.dz)
+		p.device.Combine(dx, 1, dx, 1, c.kept.dz)
 	}
 }

@@ -44,6 +44,9 @@ func edgesInWords(f sample.Form) string {
 	if f.Relations > 0 {
 		text += fmt.Sprintf(" Each edge has one of %d relations, numbered as the dataset lists them; edges of different relations from u to v stay apart.", f.Relations)
 	}
+	if f.Ends != "" {
+		text += " They end at vertices of the types " + f.Ends + ", in this order."
+	}
 	return text
 }
 
