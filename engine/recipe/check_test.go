@@ -20,6 +20,14 @@ func TestWhatCannotBeTrained(t *testing.T) {
 	}
 	for want, change := range map[string]func(r *recipe.Recipe, a *dataset.About){
 		`there is no strategy "ring": choose one of ` + strings.Join(strategies.All.Choices(), ", "): func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "ring" },
+		"the relations of the dataset end at other types": func(r *recipe.Recipe, a *dataset.About) {
+			*r, a.Relations, a.Ends = recipe.DefaultRecipe("hetero:sage"), 2, "0,1"
+			r.Model.Tell(2, "1,0")
+		},
+		"the model tells 2 relations apart, and the edges of the dataset have 3": func(r *recipe.Recipe, a *dataset.About) {
+			*r, a.Relations = recipe.DefaultRecipe("hetero:sage"), 3
+			r.Model.Tell(2, "1,0")
+		},
 		"{epochs} is 0":                              func(r *recipe.Recipe, _ *dataset.About) { r.Epochs = 0 },
 		"{lr} is 0":                                  func(r *recipe.Recipe, _ *dataset.About) { r.Rate = 0 },
 		"{lr} is NaN":                                func(r *recipe.Recipe, _ *dataset.About) { r.Rate = math.NaN() },
