@@ -71,6 +71,7 @@ func (t *columnTable) find() error {
 		}
 	}
 	if t.nodes {
+		t.info.id = names[p.id[0]]
 		t.info.notes = nodeNotes(t.info.name, t.kind, names, p)
 	} else if t.kind == labelsTable && len(p.value) > 1 {
 		t.info.notes = append(t.info.notes, fmt.Sprintf("%s: labels are in the columns %s.", t.info.name, source.Listed(t.info.labels)))

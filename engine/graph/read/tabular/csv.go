@@ -86,7 +86,7 @@ func (t *csvTable) bound() int {
 }
 
 func (t *csvTable) about() tableAbout {
-	return tableAbout{name: t.name(), unit: "line", width: t.layout.width(), text: t.layout.text, columns: t.layout.digest, labels: t.layout.labels, notes: t.notes}
+	return tableAbout{name: t.name(), unit: "line", width: t.layout.width(), text: t.layout.text, columns: t.layout.digest, id: t.layout.nodeID, labels: t.layout.labels, notes: t.notes}
 }
 
 func (t *csvTable) close() error { return t.file.Close() }

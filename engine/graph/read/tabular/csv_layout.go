@@ -23,6 +23,7 @@ type csvLayout struct {
 	labels    []string // names of the columns of labels
 	masks     []string // names of the columns of value, if they are masks
 	nodes     []string // notes on a table of nodes
+	nodeID    string   // what its header calls the column of ids
 }
 
 // delimiters, the first of which that cuts each line of a file's head in the same
@@ -117,6 +118,7 @@ func layOut(name string, kind tableKind, nodes bool, asked []string, b []byte, l
 			return l, errNoColumns
 		}
 		l.put(kind, p, rows[0].fields)
+		l.nodeID = rows[0].fields[p.id[0]]
 		l.nodes = nodeNotes(name, kind, rows[0].fields, p)
 	} else {
 		l.header = isHeader(kind, rows, asked)

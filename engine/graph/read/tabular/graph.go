@@ -205,23 +205,35 @@ func (t *tables) Features(ctx context.Context, yield func(graph.FeatureBatch) er
 	if t.set[featuresTable] == nil {
 		return nil
 	}
-	about := t.set[featuresTable].about()
 	var vertices []uint32
-	seen := make([]uint64, (uint64(t.meta.Vertices)+63)/64)
+	seen := newSeen(t.meta.Vertices)
 	err := t.scan(ctx, featuresTable, scanning{anyOrder: true}, func(b *rowBatch) error {
 		vertices = t.ids.number(&b.ids[0], vertices)
-		for i, v := range vertices {
-			if v == unknownID {
-				return t.changed(featuresTable)
-			}
-			if seen[v/64]&(1<<(v%64)) != 0 {
-				return fmt.Errorf("%s: the id %s has a row already: leave one row for each id", about.at(b.rows[i]), b.ids[0].show(i))
-			}
-			seen[v/64] |= 1 << (v % 64)
+		if err := t.once(b, vertices, seen); err != nil {
+			return err
 		}
 		return yield(graph.FeatureBatch{Vertices: vertices, Dense: b.floats})
 	})
 	return t.again(featuresTable, err)
+}
+
+// seenVertices has a bit for each vertex.
+type seenVertices []uint64
+
+func newSeen(vertices uint32) seenVertices { return make(seenVertices, (uint64(vertices)+63)/64) }
+
+// once returns an error if a row is about a vertex that was seen before.
+func (t *tables) once(b *rowBatch, vertices []uint32, seen seenVertices) error {
+	for i, v := range vertices {
+		if v == unknownID {
+			return t.changed(featuresTable)
+		}
+		if seen[v/64]&(1<<(v%64)) != 0 {
+			return fmt.Errorf("%s: the id %s has a row already: leave one row for each id", t.set[featuresTable].about().at(b.rows[i]), b.ids[0].show(i))
+		}
+		seen[v/64] |= 1 << (v % 64)
+	}
+	return nil
 }
 
 func (t *tables) Meta() graph.Meta       { return t.meta }

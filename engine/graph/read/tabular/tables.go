@@ -39,6 +39,7 @@ type tableAbout struct {
 	// columns distinguishes the names of several columns of features or labels, in order; "": they
 	// have none, or are few.
 	columns string
+	id      string   // what a header calls the column of ids of nodes
 	labels  []string // names of the columns of labels; nil: they have none
 	notes   []string
 	where   func(row uint64) string // what at returns, of a table made of several

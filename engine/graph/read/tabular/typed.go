@@ -30,7 +30,13 @@ func OpenNodes(ctx context.Context, path string, o source.Options) (src graph.So
 	if err != nil {
 		return nil, 0, err
 	}
-	text := set[featuresTable].about().text
+	about := set[featuresTable].about()
+	// Other columns are no ids because they come first: edges would seem to name other nodes.
+	if column([]string{about.id}, nodeNames...) < 0 {
+		err := fmt.Errorf("%s has no column called id, and its first one is %s: call the column with the ids of the nodes id in the header line", about.name, source.Printable(about.id))
+		return nil, 0, errors.Join(err, set.close())
+	}
+	text := about.text
 	t, err := loadNodes(ctx, set, text, o)
 	if errors.Is(err, errNotInteger) && !text {
 		t, err = loadNodes(ctx, set, true, o)
@@ -52,11 +58,15 @@ func loadNodes(ctx context.Context, set tableSet, text bool, o source.Options) (
 			t.notes = append(t.notes, part.about().notes...)
 		}
 	}
-	if _, err := t.collect(ctx, featuresTable); err != nil {
+	rows, err := t.collect(ctx, featuresTable)
+	if err != nil {
 		return nil, err
 	}
 	if err := t.ids.finish(); err != nil {
 		return nil, err
+	}
+	if rows > uint64(t.ids.len()) {
+		return nil, t.repeated(ctx)
 	}
 	t.meta.Vertices, t.meta.Features = t.ids.len(), t.set[featuresTable].about().width
 	if t.meta.Features > source.MaxDenseFeatures {
@@ -68,6 +78,20 @@ func loadNodes(ctx context.Context, set tableSet, text bool, o source.Options) (
 		}
 	}
 	return t, t.loadSplits(ctx)
+}
+
+// repeated returns the error of the first row whose id an earlier one has.
+func (t *tables) repeated(ctx context.Context) error {
+	seen := newSeen(t.ids.len())
+	var vertices []uint32
+	err := t.scan(ctx, featuresTable, scanning{idsOnly: true}, func(b *rowBatch) error {
+		vertices = t.ids.number(&b.ids[0], vertices)
+		return t.once(b, vertices, seen)
+	})
+	if err == nil {
+		err = t.changed(featuresTable)
+	}
+	return t.again(featuresTable, err)
 }
 
 // Links are edges whose ends are named by two sources, which may be the same.

@@ -204,6 +204,9 @@ func TestRefused(t *testing.T) {
 		{"two ways to read a name", func(f map[string]string) {
 			f["nodes/paper-in.csv"], f["edges/paper-in-in-field.csv"] = "id\n1\n", "src,dst\n1,20\n"
 		}, "can be taken apart in 2 ways"},
+		{"an id twice, without features", func(f map[string]string) { f["nodes/field.csv"] = "id\n10\n20\n10\n" }, "nodes/field.csv: field.csv, line 4: the id 10 has a row already: leave one row for each id"},
+		{"an id twice, with features", func(f map[string]string) { f["nodes/author.csv"] = "id,age\nann,50\nbob,60\nann,50\n" }, "nodes/author.csv: author.csv, line 4: the id \"ann\" has a row already"},
+		{"no column of ids", func(f map[string]string) { f["nodes/paper.csv"] = "year,pages\n2001,5\n2002,0\n2003,7\n" }, "nodes/paper.csv: paper.csv has no column called id, and its first one is year: call the column with the ids of the nodes id in the header line"},
 		{"nothing in edges", func(f map[string]string) {
 			maps.DeleteFunc(f, func(name, _ string) bool { return strings.HasPrefix(name, "edges/") })
 			f["edges/readme"] = "nothing"
