@@ -48,7 +48,7 @@ type importer struct {
 // where the plan wants them. If ctx ends before that, or anything fails, nothing is left.
 func (d *Datasets) Import(ctx context.Context, r api.ImportRequest, tell func(api.DatasetEvent)) (api.Dataset, error) {
 	return d.importer.bringIn(ctx, r.Name, r.DatasetOptions, tell, func(ctx context.Context, u *undertaking) (graph.Source, error) {
-		o := read.Options{Format: r.Format, Task: r.Task, LabelColumns: r.LabelColumns, Memory: u.memory, Report: u.progress, Note: func(note string) { u.say(api.DatasetEvent{Note: note}) }}
+		o := read.Options{Format: r.Format, Task: r.Task, LabelColumns: r.LabelColumns, Memory: u.memory, Report: u.progress, Note: func(note string) { u.say(api.DatasetEvent{Note: note}) }, Admit: u.admit}
 		if len(r.Sources) == 0 {
 			return read.Open(ctx, r.Source, o)
 		}
@@ -178,6 +178,13 @@ func (u *undertaking) run(ctx context.Context, open func(context.Context, *under
 		t.Mirror() // edges back have relations of their own
 		u.options.Undirected = false
 	}
+	types, err := src.Meta().Types.Text()
+	if err != nil {
+		return d, u.blame(ctx, err)
+	}
+	if err := u.may(plan.About{Types: types, Targets: string(src.Meta().Targets)}); err != nil {
+		return d, err
+	}
 	o := build.Options{
 		Shards: u.options.Shards, Partitioner: u.options.Partitioner, DType: graph.DType(u.options.DType), Memory: u.memory,
 		Undirected: u.options.Undirected, Seed: u.options.Seed, Report: u.progress,
@@ -223,11 +230,31 @@ func (u *undertaking) run(ctx context.Context, open func(context.Context, *under
 	return u.publish(ctx, manifest, src.Meta().ClassNames, w)
 }
 
-// blame returns an error that says that the source or the request is wrong, unless the
-// import was only interrupted.
+// may returns an error if a member of the mesh does not know what a dataset is to have: a leader of a
+// version before would drop it.
+func (u *undertaking) may(about plan.About) error {
+	if err := u.of.plan.State().May(plan.DefineDataset{ID: u.id, About: about}); err != nil {
+		return api.Conflict("dataset %s can't be made here: %v", u.name, err)
+	}
+	return nil
+}
+
+// admit refuses formats of datasets that not all members know, before anything is read.
+func (u *undertaking) admit(format string) error {
+	if format == typed.Format {
+		return u.may(plan.About{Types: format}) // whatever they are
+	}
+	return nil
+}
+
+// blame returns an error that says that the source or the request is wrong, unless it says so
+// already or the import was only interrupted.
 func (u *undertaking) blame(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return cmp.Or(context.Cause(ctx), err)
+	}
+	if refusal, is := errors.AsType[*api.Error](err); is {
+		return refusal
 	}
 	return api.Invalid("%v", err)
 }
@@ -264,9 +291,9 @@ func (u *undertaking) publish(ctx context.Context, m *graph.Manifest, classes []
 	}
 	c.About.ClassNames = classes
 	c.Makers, c.MadeBy = w.Nodes, w.Owners
-	// A leader of a version before would drop what it does not know.
-	if err := u.of.plan.State().May(c); err != nil {
-		return plan.Dataset{}, api.Conflict("%v", err)
+	// A member may have come since.
+	if err := u.may(c.About); err != nil {
+		return plan.Dataset{}, err
 	}
 	if err := lead.Commit(ctx, u.of.orders.define, c); err != nil {
 		return plan.Dataset{}, err

@@ -69,6 +69,11 @@ func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
 			}
 		}
 	}
+	if o.Admit != nil {
+		if err := o.Admit(format); err != nil {
+			return nil, err
+		}
+	}
 	if err := learns(format, o); err != nil {
 		return nil, err
 	}

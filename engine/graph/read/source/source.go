@@ -28,6 +28,9 @@ type Options struct {
 	LabelColumns []string
 	// Memory bounds what the source holds, in bytes; 0: no bound.
 	Memory uint64
+	// Admit returns an error if a graph of a format may not be opened: it is asked once the format is
+	// known, before anything is read. It may be nil.
+	Admit func(format string) error
 	// Report receives the progress of passes that are made while opening; it may be nil.
 	Report func(graph.Progress)
 	// Note receives what the user should know while the source is read; it may be nil.
