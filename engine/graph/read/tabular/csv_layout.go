@@ -248,6 +248,10 @@ func (l *csvLayout) place(name string, kind tableKind, rows []row, asked []strin
 	}
 	l.id = [2]int{0, 1}
 	switch kind {
+	case idsTable:
+		if l.columns > 1 {
+			return notOneColumn(fmt.Sprintf("%s, line %d", name, rows[0].line), l.columns)
+		}
 	case edgesTable:
 		if l.columns > 3 {
 			return fmt.Errorf("%s, line %d: there are %d columns and no header line says what they are: put a line such as src,dst,weight first", name, rows[0].line, l.columns)

@@ -62,6 +62,11 @@ func digestOf(kind tableKind, names []string, p placed) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// notOneColumn is the error of a table of ids of which nobody knows which column they are in.
+func notOneColumn(at string, columns int) error {
+	return fmt.Errorf("%s: there are %d columns, and no header line calls one of them id: give one column of ids, or call theirs id", at, columns)
+}
+
 // placeColumns finds a table's columns by their names. asked are those of labels.
 func placeColumns(name string, kind tableKind, names, asked []string) (placed, error) {
 	var p placed
@@ -105,7 +110,9 @@ func placeColumns(name string, kind tableKind, names, asked []string) (placed, e
 		}
 	}
 	if kind == idsTable {
-		p.id[0] = max(column(names, "id"), 0)
+		if p.id[0] = max(column(names, "id"), 0); len(names) > 1 && column(names, "id") < 0 {
+			return p, notOneColumn(name, len(names))
+		}
 	}
 	for i, n := range names {
 		if !slices.Contains(p.id[:kind.ids()], i) && !slices.Contains(p.value, i) {

@@ -17,7 +17,8 @@ type IDs struct {
 func (i IDs) At(row, column int) []byte { return i.batch.ids[column].at(row) }
 
 // ReadIDs reads the ids of a table, as ids of edges are read in any format that can be imported:
-// those of the two columns of pairs or, with one, of a column. They are valid until yield
+// those of the two columns of pairs or, with one, of the only column or the one that a header calls
+// id. They are valid until yield
 // returns. limit bounds what a Parquet file may hold at once; 0 is no bound.
 func ReadIDs(ctx context.Context, path string, columns int, limit uint64, yield func(IDs) error) (err error) {
 	if err := files.Check(ctx, path); err != nil {

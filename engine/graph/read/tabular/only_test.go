@@ -44,7 +44,6 @@ func TestOnlyIDs(t *testing.T) {
 		{"a.csv", "5\n007\n", 1, "[5 007]"},
 		{"a.txt", "id\nNew York\n\n\"a,b\"\n", 1, "[New York a,b]"},
 		{"a.csv", "name,id\nx,1\ny,2\n", 1, "[1 2]"},
-		{"a.tsv", "4\tx\n5\ty\n", 1, "[4 5]"},
 	} {
 		if got, err := idsIn(t.Context(), t, c.name, c.text, c.columns); err != nil || fmt.Sprint(got) != c.want {
 			t.Errorf("%q has the ids %q, want %s: %v", c.text, got, c.want, err)
@@ -54,14 +53,24 @@ func TestOnlyIDs(t *testing.T) {
 		text    string
 		columns int
 	}{
-		"there is only one column: write a source and a target in each row": {"1\n2\n", 2},
-		"a.csv, line 2: an id is empty: write an id in each row":            {"1,x\n,y\n", 1},
-		"holds no rows but its header line: write an id in each row":        {"id\n", 1},
-		"a.csv, line 2: there are 3 columns and the first row has 2":        {"1,2\n1,2,3\n", 2},
+		"there is only one column: write a source and a target in each row":                                                      {"1\n2\n", 2},
+		"a.csv, line 2: an id is empty: write an id in each row":                                                                 {"id,x\n,y\n", 1},
+		"a.csv, line 1: there are 2 columns, and no header line calls one of them id: give one column of ids, or call theirs id": {"4,x\n5,y\n", 1},
+		"a.csv, line 1: there are 3 columns":                                                                                     {"src,dst,score\n1,2,0.5\n", 1},
+		"holds no rows but its header line: write an id in each row":                                                             {"id\n", 1},
+		"a.csv, line 2: there are 3 columns and the first row has 2":                                                             {"1,2\n1,2,3\n", 2},
 	} {
 		if got, err := idsIn(t.Context(), t, "a.csv", c.text, c.columns); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %q, %v, want %s", c.text, got, err, want)
 		}
+	}
+	type pair struct {
+		Src int64 `parquet:"src"`
+		Dst int64 `parquet:"dst"`
+	}
+	pairs := parquetOf(t, []pair{{1, 2}}, writing{})
+	if got, err := idsIn(t.Context(), t, "a.parquet", pairs, 1); err == nil || !strings.Contains(err.Error(), "a.parquet: there are 2 columns, and no header line calls one of them id") {
+		t.Errorf("a file of pairs: %q, %v", got, err)
 	}
 	if err := ReadIDs(t.Context(), filepath.Join(t.TempDir(), "none.csv"), 1, 0, nil); err == nil {
 		t.Error("a missing file has ids")
