@@ -146,6 +146,12 @@ func (w *Weighed) suits(r *recipe.Recipe, about *dataset.About, names []string) 
 	case r.Split < 0 || r.Split >= len(about.Splits):
 		return fmt.Errorf("{split} is %d, and the dataset has the splits 0 to %d", r.Split, len(about.Splits)-1)
 	}
+	return w.sameNames(names)
+}
+
+// sameNames returns an error if the classes, or columns of targets, of a dataset are called something
+// else than those that the model has learned, or come in another order. nil: they have no names.
+func (w *Weighed) sameNames(names []string) error {
 	if slices.Equal(w.names, numbers(w.about.Classes)) {
 		return nil // it knows no names
 	}

@@ -22,8 +22,9 @@ func (w *Weighed) Recipe() (recipe.Recipe, error) {
 }
 
 // Starts returns an error unless a recipe that is trained on a dataset can start from the weights
-// of the model: they have the same layers and shapes, and learn the same task.
-func (w *Weighed) Starts(r *recipe.Recipe, about dataset.About) error {
+// of the model: they have the same layers and shapes, and learn the same task. names are those of the
+// dataset's classes or columns of targets; nil: they have none.
+func (w *Weighed) Starts(r *recipe.Recipe, about dataset.About, names []string) error {
 	if err := w.reads(&about); err != nil {
 		return err
 	}
@@ -40,6 +41,11 @@ func (w *Weighed) Starts(r *recipe.Recipe, about dataset.About) error {
 	}
 	if about.Classes != w.about.Classes {
 		return fmt.Errorf("the model has %s, and the dataset has %d: choose a dataset with the same", recipe.Count(w.about.Classes, "output"), about.Classes)
+	}
+	if !kind.Pairs {
+		if err := w.sameNames(names); err != nil {
+			return err
+		}
 	}
 	m, err := nn.New(r.Model, about.Features, about.Classes)
 	if err != nil {

@@ -151,7 +151,7 @@ func TestWhatCanStartFromAModel(t *testing.T) {
 	about := dataset.Describe(shards)
 	free := r
 	free.Rate, free.Epochs, free.Batch, free.Model.Dropout, free.Seed = 1, 9, 0, 0, 8
-	if err := w.Starts(&free, about); err != nil {
+	if err := w.Starts(&free, about, nil); err != nil {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(r *recipe.Recipe, a *dataset.About){
@@ -165,7 +165,7 @@ func TestWhatCanStartFromAModel(t *testing.T) {
 	} {
 		r, about := r, about
 		change(&r, &about)
-		if err := w.Starts(&r, about); err == nil || !strings.Contains(err.Error(), want) {
+		if err := w.Starts(&r, about, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
 	}
@@ -189,7 +189,7 @@ func TestModelsOfLinksStartTheSameDecoder(t *testing.T) {
 		for _, now := range link.Decoders {
 			links := *r.Links
 			links.Decoder, r.Links = now, &links
-			err := w.Starts(&r, about)
+			err := w.Starts(&r, about, nil)
 			if same := now == decoder; same != (err == nil) || !same && err.Error() != fmt.Sprintf("the model decodes pairs by %s, and this job's would by %s: leave {link.decoder} out", decoder, now) {
 				t.Errorf("%s from %s: %v", now, decoder, err)
 			}

@@ -54,10 +54,14 @@ func (s *Source) begin(r *recipe.Recipe, asked *api.TrainRequest) {
 	}
 }
 
+// linked reports whether there is a source that has learned links, of which begin takes over how
+// pairs are ranked, too.
+func (s *Source) linked() bool { return s != nil && s.recipe.Links != nil }
+
 // loss returns the setting of a loss that a job takes over, unless the request gives one: that of a
 // source that has learned links, whose margin is taken over, too.
 func (s *Source) loss(asked string) []api.Setting {
-	if s == nil || s.recipe.Links == nil || s.Task(asked) != s.recipe.Task {
+	if !s.linked() || s.Task(asked) != s.recipe.Task {
 		return nil
 	}
 	return []api.Setting{{Key: "train.loss", Value: s.recipe.Loss}}
@@ -71,7 +75,7 @@ func (s *Source) from(r *recipe.Recipe, d plan.Dataset) (*recipe.From, error) {
 	if declared := Strategies.Of(r.Sharing.Strategy); declared.Elsewhere {
 		return nil, errors.New("a program has its own weights: leave --from out")
 	}
-	if err := s.Model.Starts(r, About(d)); err != nil {
+	if err := s.Model.Starts(r, About(d), d.About.ClassNames); err != nil {
 		return nil, err
 	}
 	return &recipe.From{Job: s.Job.ID, Key: s.Job.Key, Weights: trained.Hash(s.Model.Weights)}, nil

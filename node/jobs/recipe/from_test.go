@@ -9,6 +9,7 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/enginetest"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -23,6 +24,9 @@ func learnt(t *testing.T, r api.TrainRequest) (*Source, plan.Dataset) {
 	shards := enginetest.Communities(t, 300)
 	about := dataset.Describe(shards)
 	d := plan.Dataset{About: plan.About{Vertices: about.Vertices, Edges: about.Edges, Features: about.Features, Classes: about.Classes}}
+	for i := range about.Classes {
+		d.About.ClassNames = append(d.About.ClassNames, string(rune('a'+i)))
+	}
 	for _, s := range about.Splits {
 		d.About.Splits = append(d.About.Splits, plan.SplitSizes{Train: s.Train, Val: s.Val, Test: s.Test})
 	}
@@ -31,7 +35,7 @@ func learnt(t *testing.T, r api.TrainRequest) (*Source, plan.Dataset) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if _, err := train.Run(t.Context(), full, shards, train.Options{Threads: 1, Strategies: strategies.All, Dir: dir}); err != nil {
+	if _, err := train.Run(t.Context(), full, shards, train.Options{Threads: 1, Strategies: strategies.All, Dir: dir, ClassNames: d.About.ClassNames}); err != nil {
 		t.Fatal(err)
 	}
 	w, err := trained.ReadWeighed(filepath.Join(dir, train.CheckpointFile), trained.BestModel)
@@ -78,15 +82,39 @@ func TestRequestsThatStartFromAModel(t *testing.T) {
 	}
 }
 
+// Classes are learnt by their places, so both datasets must call those alike.
+func TestClassesOfTheModelThatAJobStartsFrom(t *testing.T) {
+	from, d := learnt(t, api.TrainRequest{Epochs: new(1), Hidden: new(6)})
+	for want, names := range map[string][]string{
+		"output 1 of the model is \"b\", and the dataset's is \"c\": import the dataset with its labels in the same order": {"a", "c", "b", "d"},
+		"output 3 of the model is \"d\", and the dataset's is \"e\"":                                                       {"a", "b", "c", "e"},
+		"": nil,
+	} {
+		other := d
+		other.About.ClassNames = names
+		_, err := startingAt(api.TrainRequest{}, strategy.Single, from, other, strategy.Place{})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
 // Where links are learnt, edges that were held out stay so.
 func TestLinksThatStartFromAModel(t *testing.T) {
-	from, d := learnt(t, api.TrainRequest{Task: "link", EdgeSplit: []float64{0.5, 0.25, 0.25}, Seed: new(uint64(9)), Epochs: new(1), Hidden: new(6), Loss: "margin", Set: []api.Setting{{Key: "link.width", Value: "3"}, {Key: "link.margin", Value: "0.5"}}})
+	from, d := learnt(t, api.TrainRequest{Task: "link", EdgeSplit: []float64{0.5, 0.25, 0.25}, Seed: new(uint64(9)), Epochs: new(1), Hidden: new(6), Loss: "margin", Set: []api.Setting{{Key: "link.width", Value: "3"}, {Key: "link.margin", Value: "0.5"}, {Key: "link.ranks", Value: "all"}}})
 	if from.Task("") != "link" || from.Task("class") != "class" || (*Source)(nil).Task("") != "" {
 		t.Error("the task is another")
 	}
 	r, err := startingAt(api.TrainRequest{Dataset: "d", From: "j1"}, strategy.Single, from, d, strategy.Place{})
 	if err != nil || r.Task != "link" || r.Seed != 9 || r.Links.Split != [3]float64{0.5, 0.25, 0.25} || r.Links.Width != 3 || r.Loss != "margin" || r.Links.Margin != 0.5 {
 		t.Errorf("%+v of %+v, %v", r.Links, r, err)
+	}
+	if r.Links.Ranks != link.All {
+		t.Errorf("pairs are ranked among %d vertices, and in the source among all", r.Links.Ranks)
+	}
+	r, err = startingAt(api.TrainRequest{Set: []api.Setting{{Key: "link.ranks", Value: "50"}}}, strategy.Single, from, d, strategy.Place{})
+	if err != nil || r.Links.Ranks != 50 {
+		t.Errorf("%+v, %v", r.Links, err)
 	}
 	_, err = startingAt(api.TrainRequest{Set: []api.Setting{{Key: "link.width", Value: "4"}}}, strategy.Single, from, d, strategy.Place{})
 	if err == nil || !strings.Contains(err.Error(), "makes embeddings of 3 columns, and this job's would have 4") {

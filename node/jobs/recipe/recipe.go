@@ -79,7 +79,7 @@ func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at 
 	if kind.Pairs && r.Batch == nil {
 		recipe.Batch = linkBatch(&recipe, About(d))
 	}
-	if kind.Pairs {
+	if kind.Pairs && !from.linked() {
 		recipe.RankPairs(said...)
 	}
 	if kind.Pairs && r.WeightDecay == nil {
