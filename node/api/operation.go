@@ -30,6 +30,10 @@ func (JobEvent) failed(b ErrorBody) JobEvent               { return JobEvent{Err
 func (EvaluationEvent) lasting() bool                      { return false }
 func (EvaluationEvent) failed(b ErrorBody) EvaluationEvent { return EvaluationEvent{Error: &b} }
 
+// An unhurried event is one that the client may take as long as it likes to accept: only its
+// connection tells whether it is gone.
+type unhurried interface{ unhurried() }
+
 // answerOperation answers a request with a stream of the events of run, and of how it
 // ends. If run fails before its first event, the error is the answer, as for any other
 // request. The context of run ends when the client disconnects.
@@ -89,7 +93,9 @@ func (o *operation[E]) tell(e E) {
 
 // remind sends the latest progress again if nothing was sent for a while.
 func (o *operation[E]) remind() {
-	o.mu.Lock()
+	if !o.mu.TryLock() {
+		return // something is being sent
+	}
 	defer o.mu.Unlock()
 	if o.quiet {
 		o.send(o.latest)
@@ -107,8 +113,12 @@ func (o *operation[E]) send(e E) {
 		o.w.Header().Set("Content-Type", "application/x-ndjson")
 		o.w.WriteHeader(http.StatusOK)
 	}
+	until := time.Now().Add(streamTimeout)
+	if _, is := any(e).(unhurried); is {
+		until = time.Time{}
+	}
 	// If deadlines are not supported, the end of the request still ends this.
-	_ = o.out.SetWriteDeadline(time.Now().Add(streamTimeout))
+	_ = o.out.SetWriteDeadline(until)
 	if o.lines.Encode(e) != nil || o.out.Flush() != nil {
 		o.gone = true
 		o.cancel(errReaderGone)

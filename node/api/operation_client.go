@@ -72,7 +72,9 @@ func operate[E line](ctx context.Context, c *Client, method, path string, in any
 		case last:
 			return e, nil
 		case e.tells():
+			patience.Stop() // whoever is told may take long
 			tell(e)
+			patience.Reset(silence)
 		}
 	}
 }

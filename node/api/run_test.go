@@ -1,8 +1,15 @@
 package api
 
 import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestScriptsRun(t *testing.T) {
@@ -57,4 +64,50 @@ func TestScriptsThatNobodyRuns(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
+}
+
+// Whoever reads a script's output takes it as late as they like, and still gets all of it.
+func TestOutputThatIsReadLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := make(pipes)
+		s := &http.Server{Handler: Handler(&fake{}, metrics())}
+		go func() { _ = s.Serve(l) }()
+		conn := l.dial()
+		body := `{"script":"` + strings.Repeat("x", 9000) + `"}`
+		if _, err := fmt.Fprintf(conn, "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Hour)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, last := json.NewDecoder(res.Body), RunEvent{}
+		for last.Done == nil {
+			if err := lines.Decode(&last); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = conn.Close()
+		close(l)
+		_ = s.Close()
+	})
+}
+
+// A daemon is not said to be silent while whoever is told takes long.
+func TestWhoIsToldMayTakeLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := NewClient("127.0.0.1:7947")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.http.Transport = answerer(func(r *http.Request) *http.Response {
+			return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(
+				`{"node":"n1","line":"a"}` + "\n" + `{"done":{"run":"k","nodes":["n1"]}}` + "\n"))}
+		})
+		d, err := c.RunScript(t.Context(), RunRequest{Script: "x"}, func(RunEvent) { <-time.After(10 * silence) })
+		if err != nil || d.Run != "k" {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
 }

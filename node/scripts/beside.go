@@ -133,6 +133,9 @@ func (s *Scripts) onLook(ctx context.Context, _ string, body []byte) ([]byte, er
 		return nil, err
 	}
 	h.lease.Reset(lease)
+	if l.Keep {
+		return json.Marshal(report{})
+	}
 	late := time.NewTimer(glance)
 	defer late.Stop()
 	for {
@@ -181,7 +184,9 @@ func (s *Scripts) keep(ctx context.Context, h *held) {
 		err = os.WriteFile(file, []byte(h.Script), 0o600)
 	}
 	environment := s.environment(h)
+	wait := pause
 	for err == nil {
+		began := time.Now()
 		output := &Lines{ctx: ctx, to: h}
 		var code int
 		if code, err = s.Launch(ctx, folder, slices.Concat([]string{s.Python, file}, h.Args), environment, output); err != nil {
@@ -200,11 +205,19 @@ func (s *Scripts) keep(ctx context.Context, h *held) {
 			h.end(code)
 			return
 		}
-		h.add(ctx, line{Text: "starts again from the last checkpoint", Note: true})
+		if time.Since(began) >= steady {
+			wait = pause
+		}
+		note := "starts again from the last checkpoint"
+		if wait > pause {
+			note += fmt.Sprintf(" in %s, as it ended with exit code %d soon after it had begun, again", wait, code)
+		}
+		h.add(ctx, line{Text: note, Note: true})
 		select {
-		case <-time.After(pause):
+		case <-time.After(wait):
 		case <-ctx.Done():
 		}
+		wait = min(2*wait, longest)
 	}
 	h.add(ctx, line{Text: fmt.Sprintf("the script can't be run: %v", err)})
 	h.end(1)

@@ -36,7 +36,8 @@ type outcome struct {
 	node  Node
 	code  int
 	last  string
-	gone  bool  // with its node
+	gone  bool  // with its node, or
+	ended bool  // its node has ended it
 	apart bool  // it was not started
 	err   error // it can't be run
 }
@@ -114,7 +115,7 @@ func (c *course) follow(ctx context.Context, nodes []Node) error {
 	for rank, n := range nodes {
 		start(n, rank, false)
 	}
-	endedWell := false
+	endedWell, left := false, "the daemons are gone, and with them the run"
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for len(running) > 0 {
@@ -124,6 +125,9 @@ func (c *course) follow(ctx context.Context, nodes []Node) error {
 			switch {
 			case o.err != nil:
 				return o.err
+			case o.ended:
+				left = "the daemons have ended the script, after a restart or since they could not be reached: start it again"
+				c.say(api.RunEvent{Node: o.node.Name, Note: "its daemon has ended the script"})
 			case o.gone:
 				c.say(api.RunEvent{Node: o.node.Name, Note: "its daemon is gone"})
 			case o.code != 0:
@@ -142,7 +146,7 @@ func (c *course) follow(ctx context.Context, nodes []Node) error {
 		}
 	}
 	if !endedWell {
-		return api.NewError(http.StatusUnprocessableEntity, "the daemons are gone, and with them the run")
+		return api.NewError(http.StatusUnprocessableEntity, "%s", left)
 	}
 	return nil
 }
@@ -183,6 +187,12 @@ func (c *course) beside(ctx context.Context, n Node, rank int, later bool) outco
 		// Without an answer the node ends the script when nobody asks for its output.
 		_, _ = c.on.ask(ending, n.ID, callEnd, look{Run: c.Word, Asker: c.Asker})
 	}()
+	// A user may read output slowly, or not for a while.
+	renewing, enough := context.WithCancel(ctx)
+	var renews sync.WaitGroup
+	renews.Go(func() { c.renew(renewing, n) })
+	defer renews.Wait()
+	defer enough()
 	heard, from := time.Now(), 0
 	for ctx.Err() == nil {
 		r, err := c.on.ask(ctx, n.ID, callLook, look{Run: c.Word, Asker: c.Asker, From: from})
@@ -190,8 +200,8 @@ func (c *course) beside(ctx context.Context, n Node, rank int, later bool) outco
 			return outcome{node: n, err: errTaken}
 		}
 		if err != nil {
-			if mesh.RefusalOf(err) != "" || !c.lives(n) || time.Since(heard) > patience {
-				return outcome{node: n, gone: true}
+			if ended := mesh.RefusalOf(err) != ""; ended || !c.lives(n) || time.Since(heard) > patience {
+				return outcome{node: n, gone: true, ended: ended}
 			}
 			select {
 			case <-time.After(pause):
@@ -199,7 +209,7 @@ func (c *course) beside(ctx context.Context, n Node, rank int, later bool) outco
 			}
 			continue
 		}
-		heard, from = time.Now(), from+len(r.Lines)
+		from += len(r.Lines)
 		for _, l := range r.Lines {
 			e := api.RunEvent{Node: n.Name, Line: &l.Text}
 			if l.Note {
@@ -207,11 +217,26 @@ func (c *course) beside(ctx context.Context, n Node, rank int, later bool) outco
 			}
 			c.say(e)
 		}
+		heard = time.Now()
 		if r.Over {
 			return outcome{node: n, code: r.Code, last: r.Last}
 		}
 	}
 	return outcome{node: n, gone: true}
+}
+
+// renew keeps a node's script running, until ctx ends. What goes wrong shows when output is asked for.
+func (c *course) renew(ctx context.Context, n Node) {
+	tick := time.NewTicker(renewal)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_, _ = c.on.ask(ctx, n.ID, callLook, look{Run: c.Word, Asker: c.Asker, Keep: true})
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // refusal words the error of a node that does not start a script.

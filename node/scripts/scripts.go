@@ -34,11 +34,17 @@ const (
 const (
 	// lease is how long a script runs without anybody who asks for its output.
 	lease = 15 * time.Second
+	// renewal is how often whoever asks says so, though the output of before is not read yet.
+	renewal = lease / 3
 	// glance is how long an answer waits for output.
 	glance = 2 * time.Second
 	// pause is how long a node waits before it starts a script again, and before it asks a node
 	// again that has not answered.
 	pause = 500 * time.Millisecond
+	// longest bounds the wait before a script starts again, which doubles until one has run for as
+	// long as steady: it might ask for that for ever.
+	longest = 30 * time.Second
+	steady  = time.Minute
 )
 
 // Mesh is what scripts need of the mesh.
@@ -178,11 +184,13 @@ type begun struct {
 }
 
 // A look asks for output from a line on. The lines before it have arrived. It ends the script if
-// that is asked for by callEnd.
+// that is asked for by callEnd. Keep asks for no output, but that the script runs on: nodes that do
+// not know it answer with output that is asked for again later.
 type look struct {
 	Run   string `json:"run"`
 	Asker string `json:"asker"`
 	From  int    `json:"from"`
+	Keep  bool   `json:"keep,omitempty"`
 }
 
 // A line is one of a script's output, or a note of its node.

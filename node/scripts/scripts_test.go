@@ -59,12 +59,13 @@ type launched struct {
 	out    *Lines
 	values []string
 	args   []string
+	since  time.Time // when its node was added
 }
 
 // add starts a node whose scripts are computed by script.
 func (n *network) add(id string, script func(context.Context, launched) (int, error)) *point {
 	p := &point{net: n, id: id, handlers: map[string]mesh.CallHandler{}}
-	started := 0
+	started, since := 0, time.Now()
 	p.Scripts = New(Config{
 		Mesh: p, Python: "python3", Socket: "unix:/run/" + id, Dir: filepath.Join(n.t.TempDir(), "scripts"), Log: slog.New(slog.DiscardHandler),
 		Nodes: func() (list []Node) {
@@ -96,7 +97,7 @@ func (n *network) add(id string, script func(context.Context, launched) (int, er
 			}
 			n.mu.Lock()
 			started++
-			l := launched{id, started - 1, out, environment, command[2:]}
+			l := launched{id, started - 1, out, environment, command[2:], since}
 			n.mu.Unlock()
 			return script(ctx, l)
 		},
