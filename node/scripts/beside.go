@@ -223,11 +223,10 @@ func (s *Scripts) keep(ctx context.Context, h *held) {
 	h.end(1)
 }
 
-// environment returns that of the script: this process's, without settings of the agent, which
-// may have secrets.
+// environment returns that of the script: what programs need of this process's, and what the script
+// needs of its run.
 func (s *Scripts) environment(h *held) []string {
-	own := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "HOPMESH_") })
-	return append(own,
+	return append(passed(os.Environ()),
 		"PYTHONUNBUFFERED=1", "HOPMESH_API="+s.Socket, "HOPMESH_RUN="+h.Word,
 		fmt.Sprintf("HOPMESH_RANK=%d", h.Rank), fmt.Sprintf("HOPMESH_SIZE=%d", h.Size))
 }
