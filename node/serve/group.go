@@ -39,16 +39,20 @@ func open(path string, gid int) error {
 }
 
 // enter lets the group pass through the folder of the node's own socket, which it can't list or
-// change, whatever its group could before. What else is there is closed to it by the modes of its own.
+// change, whatever its group could before. Without a group it takes that back. What else is there is closed to it by the modes of its own.
 func enter(dir string, gid int) error {
-	if gid == nobody {
-		return nil
-	}
 	info, err := os.Stat(dir)
 	if err != nil {
 		return protect(dir, err)
 	}
 	closed := info.Mode().Perm() &^ 0o070
+	if gid == nobody {
+		// What an earlier start has opened is closed, and what users have is left alone.
+		if info.Mode().Perm() != closed|0o010 {
+			return nil
+		}
+		return protect(dir, os.Chmod(dir, closed))
+	}
 	if err := os.Chmod(dir, closed); err != nil { // at no time is it open to another group
 		return protect(dir, err)
 	}

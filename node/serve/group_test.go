@@ -24,7 +24,7 @@ func TestGroupOfSockets(t *testing.T) {
 	for _, c := range []struct {
 		group      string
 		folder, as os.FileMode
-	}{{"", 0o700, 0o600}, {strconv.Itoa(gid), 0o710, 0o660}} {
+	}{{"", 0o700, 0o600}, {strconv.Itoa(gid), 0o710, 0o660}, {"", 0o700, 0o600}} {
 		cfg.Group = c.group
 		opened, err := Open(cfg)
 		if err != nil {
@@ -54,6 +54,16 @@ func TestGroupOfSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o715 {
+		t.Errorf("the folder is %v (%v)", info.Mode(), err)
+	}
+	// One that a user has opened stays so.
+	if err := os.Chmod(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := enter(dir, nobody); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o750 {
 		t.Errorf("the folder is %v (%v)", info.Mode(), err)
 	}
 	cfg.Group = "no-such-group"
