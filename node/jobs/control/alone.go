@@ -48,8 +48,8 @@ func staying(s *plan.State, answers func(id string) bool) func(id string) bool {
 }
 
 // aside returns a plan in which jobs for one node are of strategy single, for the functions of
-// package plan that decide who runs what. One whose node is away has learnt nothing there: what it
-// has is soon learnt again.
+// package plan that decide who runs what, unless all owners are to take one. One whose node is away
+// has learnt nothing there: what it has is soon learnt again.
 func aside(s *plan.State, answers func(id string) bool) *plan.State {
 	t, copied := *s, false
 	for id, j := range s.Jobs {
@@ -59,12 +59,31 @@ func aside(s *plan.State, answers func(id string) bool) *plan.State {
 		if !copied {
 			t.Jobs, copied = maps.Clone(s.Jobs), true
 		}
-		if j.Strategy = strategy.Single; j.State == plan.Queued && len(j.Nodes) > 0 && !staying(s, answers)(j.Nodes[0]) {
+		all := spread(s, j, answers)
+		if !all {
+			j.Strategy = strategy.Single
+		}
+		if (all || j.State == plan.Queued) && len(j.Nodes) > 0 && !staying(s, answers)(j.Nodes[0]) {
 			j.History = nil
 		}
 		t.Jobs[id] = j
 	}
 	return &t
+}
+
+// spread reports whether a job for one node is for all owners now: no node that holds all shards can
+// take it, and the others hold them together.
+func spread(s *plan.State, j plan.Job, answers func(id string) bool) bool {
+	d, stays := s.Datasets[j.Dataset], staying(s, answers)
+	if j.State == plan.Running && answers(j.Nodes[0]) || slices.ContainsFunc(plan.HoldersOfAll(d), stays) {
+		return false
+	}
+	for i := range d.Shards {
+		if !slices.ContainsFunc(d.Nodes, func(id string) bool { return stays(id) && d.Holds(id, i) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // alone returns an assignment of a job by the plan of aside as the plan itself has it.

@@ -119,3 +119,47 @@ func TestOneNodeIsAssigned(t *testing.T) {
 		t.Errorf("a is leaving, and %+v", got)
 	}
 }
+
+// Where the only node that holds all shards is lost, the others take the job if they hold them
+// together, and else wait for it.
+func TestTheOnlyNodeIsLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(j *plan.Job)
+		part   int // of the shards, which the lost node alone holds
+		leaves bool
+		nodes  []string
+		waits  bool
+	}{
+		"queued":                {func(*plan.Job) {}, 0, false, []string{"b", "c"}, false},
+		"queued, with history":  {func(j *plan.Job) { j.Nodes, j.History = []string{"a"}, []plan.Epoch{{Epoch: 1}} }, 0, false, []string{"b", "c"}, false},
+		"running":               {func(j *plan.Job) { j.State, j.Nodes, j.History = plan.Running, []string{"a"}, []plan.Epoch{{Epoch: 1}} }, 0, false, []string{"b", "c"}, false},
+		"queued, and a shard":   {func(*plan.Job) {}, 1, false, nil, true},
+		"running, and a shard":  {func(j *plan.Job) { j.State, j.Nodes = plan.Running, []string{"a"} }, 1, false, nil, false},
+		"it leaves, and runs":   {func(j *plan.Job) { j.State, j.Nodes = plan.Running, []string{"a"} }, 0, true, nil, false},
+		"it leaves, and queued": {func(*plan.Job) {}, 0, true, []string{"b", "c"}, false},
+	} {
+		s := small(t)
+		d := s.Datasets["d"]
+		for i := range d.Shards { // a has copies of what b and c own
+			if d.Shards[i].Holders = []int{1 + i%2, 0}; i < c.part {
+				d.Shards[i].Holders = []int{0}
+			}
+		}
+		j := s.Jobs["j1"]
+		j.Owners, j.Generation = make([]int, 6), 3
+		c.change(&j)
+		s.Jobs["j1"] = j
+		if lone(s, j) == "" {
+			t.Fatalf("%s: it is no job for one node", name)
+		}
+		answers := func(id string) bool { return id != "a" }
+		if c.leaves {
+			answers = func(string) bool { return true }
+			s.Members["a"] = plan.Member{ID: "a", Name: "na", Knows: plan.Newest, Leaving: true}
+		}
+		begin, waits := plan.NextJobs(aside(s, answers), answers)
+		if _, waiting := waits["j1"]; waiting != c.waits || len(begin) != min(1, len(c.nodes)) || len(begin) == 1 && !slices.Equal(begin[0].Nodes, c.nodes) {
+			t.Errorf("%s: %+v, and it waits: %+v", name, begin, waits)
+		}
+	}
+}
