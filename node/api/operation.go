@@ -30,10 +30,6 @@ func (JobEvent) failed(b ErrorBody) JobEvent               { return JobEvent{Err
 func (EvaluationEvent) lasting() bool                      { return false }
 func (EvaluationEvent) failed(b ErrorBody) EvaluationEvent { return EvaluationEvent{Error: &b} }
 
-// An unhurried event is one that the client may take as long as it likes to accept: only its
-// connection tells whether it is gone.
-type unhurried interface{ unhurried() }
-
 // answerOperation answers a request with a stream of the events of run, and of how it
 // ends. If run fails before its first event, the error is the answer, as for any other
 // request. The context of run ends when the client disconnects.
@@ -114,8 +110,8 @@ func (o *operation[E]) send(e E) {
 		o.w.WriteHeader(http.StatusOK)
 	}
 	until := time.Now().Add(streamTimeout)
-	if _, is := any(e).(unhurried); is {
-		until = time.Time{}
+	if _, is := any(e).(RunEvent); is {
+		until = time.Time{} // output may be paged through: only the connection tells whether the client is gone
 	}
 	// If deadlines are not supported, the end of the request still ends this.
 	_ = o.out.SetWriteDeadline(until)

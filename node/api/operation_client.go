@@ -56,6 +56,7 @@ func operate[E line](ctx context.Context, c *Client, method, path string, in any
 	limited := &io.LimitedReader{R: body}
 	lines := json.NewDecoder(limited)
 	for {
+		patience.Reset(silence)
 		limited.N = maxAnswer // limits each line, as in follow
 		var e E
 		if err := lines.Decode(&e); err != nil {
@@ -64,7 +65,7 @@ func operate[E line](ctx context.Context, c *Client, method, path string, in any
 			}
 			return none, c.cut(hint, err)
 		}
-		patience.Reset(silence)
+		patience.Stop() // whoever is told may take long
 		last, failure := e.ends()
 		switch {
 		case failure != nil:
@@ -72,9 +73,7 @@ func operate[E line](ctx context.Context, c *Client, method, path string, in any
 		case last:
 			return e, nil
 		case e.tells():
-			patience.Stop() // whoever is told may take long
 			tell(e)
-			patience.Reset(silence)
 		}
 	}
 }

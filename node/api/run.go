@@ -39,7 +39,6 @@ type RunEvent struct {
 }
 
 func (RunEvent) lasting() bool               { return false }
-func (RunEvent) unhurried()                  {} // its output may be paged through
 func (RunEvent) failed(b ErrorBody) RunEvent { return RunEvent{Error: &b} }
 func (e RunEvent) ends() (bool, *ErrorBody)  { return e.Done != nil, e.Error }
 func (e RunEvent) tells() bool               { return e.Started != nil || e.Node != "" }

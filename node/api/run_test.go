@@ -82,6 +82,7 @@ func TestOutputThatIsReadLate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer res.Body.Close()
 		lines, last := json.NewDecoder(res.Body), RunEvent{}
 		for last.Done == nil {
 			if err := lines.Decode(&last); err != nil {
