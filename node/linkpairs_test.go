@@ -38,8 +38,12 @@ func TestPairsAreTheSameOnAnyNodes(t *testing.T) {
 		}
 		return all
 	}
-	var want []string
-	for nodes := 1; nodes <= 3; nodes++ {
+	wants := map[string][]string{}
+	for _, run := range []struct {
+		decoder string
+		nodes   int
+	}{{"dot", 1}, {"dot", 2}, {"dot", 3}, {"mlp", 1}, {"mlp", 2}} {
+		nodes := run.nodes
 		nodetest.Virtual(t, nodes, func(t *testing.T, c *nodetest.Cluster) {
 			on := c.Nodes[0]
 			file := targetsFile(t, readtest.Of("(60, 2)", make([]int8, 120)))
@@ -47,7 +51,7 @@ func TestPairsAreTheSameOnAnyNodes(t *testing.T) {
 				t.Fatal(err)
 			}
 			epochs, batch := 3, 40
-			r := api.TrainRequest{Dataset: "g", Task: "link", EdgeSplit: []float64{0.6, 0.2, 0.2}, Epochs: &epochs, Batch: &batch, Deterministic: true}
+			r := api.TrainRequest{Dataset: "g", Task: "link", EdgeSplit: []float64{0.6, 0.2, 0.2}, Epochs: &epochs, Batch: &batch, Deterministic: true, Set: []api.Setting{{Key: "link.decoder", Value: run.decoder}}}
 			id, err := on.API().StartJob(t.Context(), r)
 			if err != nil {
 				t.Fatal(err)
@@ -56,9 +60,10 @@ func TestPairsAreTheSameOnAnyNodes(t *testing.T) {
 				t.Errorf("it ran on %v", j.Nodes)
 			}
 			if nodes == 1 {
-				want = answers(t, on, id)
-				checkAnswers(t, want)
+				wants[run.decoder] = answers(t, on, id)
+				checkAnswers(t, wants[run.decoder])
 			}
+			want := wants[run.decoder]
 			for _, n := range c.Nodes {
 				waitState(c, n, id, "done")
 				if got := answers(t, n, id); fmt.Sprint(got) != fmt.Sprint(want) {

@@ -35,6 +35,18 @@ type decoder struct {
 	// are named as in files.
 	equation string
 	new      func(width int) Decoder
+	// blocks returns its Blocks, which keep the weights, and beside how many numbers these have
+	// beside them, with those that devices keep for products of weights.
+	blocks func(width int, weights []float32, t Threads) Blocks
+	beside func(width, threads int) int
+}
+
+// size returns how many weights it has for embeddings of a width.
+func (d decoder) size(width int) (n int) {
+	for _, w := range d.weights(width, relations) {
+		n += w.Rows * w.Cols
+	}
+	return n
 }
 
 // Prefix begins the names of a decoder's weights in files, with a dot.
@@ -60,6 +72,15 @@ func named(name string) (d decoder, err error) {
 		return d, fmt.Errorf("{link.decoder} is %q: it is one of %v", name, Decoders)
 	}
 	return decoders[i], nil
+}
+
+// Size returns how many weights the decoder of a name has for embeddings of a width.
+func Size(name string, width int) (int, error) {
+	d, err := named(name)
+	if err != nil {
+		return 0, err
+	}
+	return d.size(width), nil
 }
 
 // NewDecoder returns the decoder of a name, which must be one of Decoders, for embeddings of a

@@ -9,6 +9,8 @@ var distMultDecoder = decoder{
 	},
 	equation: "s = the sum over columns of y * z * decoder.weight, where y and z are the embeddings of two vertices.",
 	new:      func(int) Decoder { return distMult{} },
+	blocks:   newDistMultBlocks,
+	beside:   func(int, int) int { return 0 },
 }
 
 // distMult is the inner product with a learnt weight for each column, a row of them for each

@@ -7,6 +7,8 @@ var dotDecoder = decoder{
 	weights:  func(int, int) []nn.Weight { return nil },
 	equation: "s = the sum over columns of y * z, where y and z are the embeddings of two vertices.",
 	new:      func(int) Decoder { return dot{} },
+	blocks:   newDotBlocks,
+	beside:   func(int, int) int { return 0 },
 }
 
 // dot is the inner product: it knows neither direction nor relation.

@@ -17,6 +17,8 @@ var mlpDecoder = decoder{
 		all := make([]float64, 3*width)
 		return &mlp{product: all[:width], hidden: all[width:][:width], back: all[2*width:]}
 	},
+	blocks: newMLPBlocks,
+	beside: mlpBeside,
 }
 
 // mlp is a perceptron of two layers, the hidden one as wide as the embeddings, on their product

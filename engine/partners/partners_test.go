@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -32,17 +33,34 @@ func random(r *rand.Rand, rows, columns int, whole bool) []float32 {
 	return x
 }
 
-// dots scores by the inner product on the processor.
-func dots(t testing.TB, threads int) link.Blocks {
+// on returns so many threads of the processor.
+func on(threads int) link.Threads {
+	return link.Threads{Count: threads, Open: func(n int) tensor.Device { return cpu.New(n) }}
+}
+
+// scoring returns what scores embeddings of a width on the processor, by weights that the decoder
+// and the width decide.
+func scoring(t testing.TB, decoder string, width, threads int, whole bool) link.Blocks {
 	t.Helper()
-	device := cpu.New(threads)
-	t.Cleanup(device.Close)
-	blocks, err := link.NewBlocks("dot", device)
+	blocks, err := link.NewBlocks(decoder, width, weightsOf(t, decoder, width, whole), on(threads))
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(blocks.Close)
 	return blocks
 }
+
+func weightsOf(t testing.TB, decoder string, width int, whole bool) []float32 {
+	t.Helper()
+	n, err := link.Size(decoder, width)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return random(rand.New(rand.NewPCG(uint64(width), 9)), 1, n, whole)
+}
+
+// dots scores by the inner product.
+func dots(t testing.TB, threads int) link.Blocks { return scoring(t, "dot", 1, threads, false) }
 
 // joined returns a graph whose rows are not in the order of its vertices, and whether two rows
 // are neighbours.
@@ -71,7 +89,7 @@ func brute(t testing.TB, rows Rows, blocks link.Blocks, row uint32, most int, ne
 		if target == row || near != nil && near(row, target) {
 			continue
 		}
-		if err := s.Score(score[:], []uint32{row}, []uint32{target}); err != nil {
+		if err := s.Score(t.Context(), score[:], []uint32{row}, []uint32{target}); err != nil {
 			t.Fatal(err)
 		}
 		if score[0] > excluded {
@@ -93,10 +111,13 @@ func brute(t testing.TB, rows Rows, blocks link.Blocks, row uint32, most int, ne
 func TestSearchIsExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	for _, c := range []struct {
+		decoder                    string
 		rows, columns, most, edges int
 		whole                      bool
 	}{
-		{1, 3, 4, 0, false}, {2, 3, 4, 3, false}, {700, 32, 10, 4000, false}, {700, 3, 25, 9000, true}, {333, 5, 400, 2000, true}, {1500, 17, 1, 3000, false},
+		{"dot", 1, 3, 4, 0, false}, {"dot", 2, 3, 4, 3, false}, {"dot", 700, 32, 10, 4000, false}, {"dot", 700, 3, 25, 9000, true}, {"dot", 333, 5, 400, 2000, true}, {"dot", 1500, 17, 1, 3000, false},
+		{"distmult", 2, 3, 4, 3, false}, {"distmult", 700, 32, 10, 4000, false}, {"distmult", 333, 5, 400, 2000, true},
+		{"mlp", 1, 3, 4, 0, false}, {"mlp", 290, 33, 10, 2000, false}, {"mlp", 333, 5, 400, 2000, true}, {"mlp", 20, 256, 3, 30, false},
 	} {
 		rows := rowsOf(random(r, c.rows, c.columns, c.whole), c.columns)
 		g, near := joined(r, c.rows, c.edges)
@@ -107,7 +128,7 @@ func TestSearchIsExact(t *testing.T) {
 		for _, without := range []bool{true, false} {
 			for _, memory := range []uint64{0, 1, 300_000} {
 				for threads := 1; threads <= 2; threads++ {
-					o := Options{Rows: rows, Blocks: dots(t, threads), Most: c.most, Memory: memory, Threads: threads}
+					o := Options{Rows: rows, Blocks: scoring(t, c.decoder, c.columns, threads, c.whole), Most: c.most, Memory: memory, Threads: threads}
 					near := near
 					if o.Graph = g; !without {
 						o.Graph, near = nil, nil
@@ -131,30 +152,39 @@ func TestSearchIsExact(t *testing.T) {
 	}
 }
 
-// Many given pairs are scored as each is by itself.
+// Many given pairs are scored as each is by itself, with its ends the other way round too, and as
+// the decoder of training scores them.
 func TestScoresOfPairs(t *testing.T) {
-	r := rand.New(rand.NewPCG(4, 6))
-	x := random(r, 90, 33, false)
-	rows := rowsOf(x, 33)
-	var a, b []uint32
-	for range 101 {
-		a, b = append(a, uint32(r.IntN(90))), append(b, uint32(r.IntN(90)))
-	}
-	blocks := dots(t, 2)
-	got, one := make([]float32, len(a)), make([]float32, 1)
-	if err := NewScorer(rows, blocks).Score(got, a, b); err != nil {
-		t.Fatal(err)
-	}
-	for i := range a {
-		if err := NewScorer(rows, blocks).Score(one, b[i:][:1], a[i:][:1]); err != nil {
-			t.Fatal(err)
-		}
-		sum := 0.0
-		for c := range 33 {
-			sum += float64(x[int(a[i])*33+c]) * float64(x[int(b[i])*33+c])
-		}
-		if got[i] != one[0] || math.Abs(sum-float64(got[i])) > 1e-4 {
-			t.Errorf("pair %d has the score %g, by itself %g, and %g in float64", i, got[i], one[0], sum)
+	for _, decoder := range link.Decoders {
+		for _, columns := range []int{33, 256} { // 256: products are shared by all threads
+			r := rand.New(rand.NewPCG(4, 6))
+			x := random(r, 90, columns, false)
+			rows := rowsOf(x, columns)
+			var a, b []uint32
+			for range 101 {
+				a, b = append(a, uint32(r.IntN(90))), append(b, uint32(r.IntN(90)))
+			}
+			blocks := scoring(t, decoder, columns, 2, false)
+			got, one := make([]float32, len(a)), make([]float32, 1)
+			if err := NewScorer(rows, blocks).Score(t.Context(), got, a, b); err != nil {
+				t.Fatal(err)
+			}
+			wide := func(x []float32) (y []float64) {
+				for _, v := range x {
+					y = append(y, float64(v))
+				}
+				return y
+			}
+			exact, weights := link.NewDecoder(decoder, columns), wide(weightsOf(t, decoder, columns, false))
+			for i := range a {
+				if err := NewScorer(rows, scoring(t, decoder, columns, 1, false)).Score(t.Context(), one, a[i:][:1], b[i:][:1]); err != nil {
+					t.Fatal(err)
+				}
+				want := exact.Score(weights, wide(x[int(a[i])*columns:][:columns]), wide(x[int(b[i])*columns:][:columns]), 0)
+				if got[i] != one[0] || math.Abs(want-float64(got[i])) > 1e-5*float64(columns)*max(1, math.Abs(want)/10) {
+					t.Errorf("%s, %d columns: pair %d has the score %g, by itself %g, and %g in float64", decoder, columns, i, got[i], one[0], want)
+				}
+			}
 		}
 	}
 }
@@ -177,8 +207,9 @@ func TestSearchKeepsToItsMemory(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	rows := rowsOf(random(r, 5000, 16, false), 16)
 	g, _ := joined(r, 5000, 20_000)
-	for _, memory := range []uint64{0, 1, 200_000, 1 << 20, 8 << 20, 1 << 30} {
-		o := Options{Rows: rows, Blocks: dots(t, 2), Most: 10, Graph: g, Memory: memory, Threads: 2}
+	for i, memory := range []uint64{0, 1, 200_000, 1 << 20, 8 << 20, 1 << 30} {
+		decoder := link.Decoders[i%len(link.Decoders)]
+		o := Options{Rows: rows, Blocks: scoring(t, decoder, 16, 2, false), Most: 10, Graph: g, Memory: memory, Threads: 2}
 		s := NewSearch(o)
 		takes := 4*uint64(cap(s.a)+cap(s.b)+cap(s.scores)+cap(s.sorted)+cap(s.places)) + 8*uint64(cap(s.heaps)+cap(s.counts))
 		if memory > 0 && takes > max(memory, o.Least()) {
@@ -190,7 +221,7 @@ func TestSearchKeepsToItsMemory(t *testing.T) {
 				t.Error(err)
 			}
 		}); n > 0 {
-			t.Errorf("a search of %d bytes allocates %g times", memory, n)
+			t.Errorf("a search by %s of %d bytes allocates %g times", decoder, memory, n)
 		}
 		s.Close()
 	}
@@ -210,8 +241,24 @@ func TestSearchesEnd(t *testing.T) {
 	if err := s.Find(t.Context(), []uint32{1}); err == nil {
 		t.Error("rows came from an empty file")
 	}
-	if _, err := link.NewBlocks("rotate", nil); err == nil {
+	if _, err := link.NewBlocks("rotate", 4, nil, on(1)); err == nil {
 		t.Error("there is a decoder rotate")
+	}
+	if _, err := link.NewBlocks("distmult", 4, make([]float32, 3), on(1)); err == nil || !strings.Contains(err.Error(), "has 4 weights, and the model brings 3") {
+		t.Error(err)
+	}
+}
+
+// A block that is under way when the search is to end is left, and the search says so.
+func TestBlocksAreLeft(t *testing.T) {
+	for _, decoder := range link.Decoders {
+		s := NewScorer(rowsOf(make([]float32, 8), 2), scoring(t, decoder, 2, 1, false))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("enough")
+		cancel(why)
+		if err := s.Score(ctx, make([]float32, 1), []uint32{1}, []uint32{2}); !errors.Is(err, why) {
+			t.Errorf("%s: %v", decoder, err)
+		}
 	}
 }
 
@@ -238,7 +285,7 @@ func BenchmarkSearch(b *testing.B) {
 		scores := tensor.OverF32(mostSources, mostTargets, make([]float32, mostSources*mostTargets))
 		for b.Loop() {
 			for first := 0; first+mostTargets <= rows.Count; first += mostTargets {
-				blocks.Score(scores, tensor.OverF32(mostSources, columns, x[:mostSources*columns]), tensor.OverF32(mostTargets, columns, x[first*columns:][:mostTargets*columns]))
+				blocks.Score(b.Context(), scores, tensor.OverF32(mostSources, columns, x[:mostSources*columns]), tensor.OverF32(mostTargets, columns, x[first*columns:][:mostTargets*columns]))
 			}
 		}
 	})

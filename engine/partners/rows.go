@@ -4,6 +4,7 @@
 package partners
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"unsafe"
@@ -66,7 +67,7 @@ func NewScorer(rows Rows, blocks link.Blocks) *Scorer {
 }
 
 // Score sets to[i] to the logit of the edge from row sources[i] to row targets[i].
-func (s *Scorer) Score(to []float32, sources, targets []uint32) error {
+func (s *Scorer) Score(ctx context.Context, to []float32, sources, targets []uint32) error {
 	for len(to) > 0 {
 		n, columns := min(tile, len(to)), s.rows.Columns
 		a, b := s.sources[:n*columns], s.targets[:n*columns]
@@ -76,7 +77,12 @@ func (s *Scorer) Score(to []float32, sources, targets []uint32) error {
 		if err := s.rows.gather(b, targets[:n]); err != nil {
 			return err
 		}
-		s.blocks.Score(tensor.OverF32(n, n, s.scores[:n*n]), tensor.OverF32(n, columns, a), tensor.OverF32(n, columns, b))
+		ends := tensor.OverF32(n, columns, a)
+		s.blocks.Begin(ends)
+		s.blocks.Score(ctx, tensor.OverF32(n, n, s.scores[:n*n]), ends, tensor.OverF32(n, columns, b))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		for i := range n {
 			to[i] = s.scores[i*n+i]
 		}

@@ -118,15 +118,16 @@ func (s *Search) Find(ctx context.Context, rows []uint32) error {
 	if err := s.Rows.gather(s.a[:len(rows)*columns], rows); err != nil {
 		return err
 	}
+	s.Blocks.Begin(a)
 	for s.first = 0; s.first < s.Rows.Count; s.first += s.most[1] {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
 		n := s.targets()
 		if err := s.Rows.read(s.b[:n*columns], s.first); err != nil {
 			return err
 		}
-		s.Blocks.Score(tensor.OverF32(len(rows), n, s.scores[:len(rows)*n]), a, tensor.OverF32(n, columns, s.b[:n*columns]))
+		s.Blocks.Score(ctx, tensor.OverF32(len(rows), n, s.scores[:len(rows)*n]), a, tensor.OverF32(n, columns, s.b[:n*columns]))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		s.exclude()
 		s.pool.Run((len(rows)+rowsOfChunk-1)/rowsOfChunk, s)
 	}

@@ -229,6 +229,7 @@ type Prediction struct {
 	Task     *task.Kind
 	Classes  []string   // their names, or numbers
 	Links    *link.Spec // of task link, whose rows are embeddings; nil: of another task
+	Decoder  []float32  // of these: the weights of the decoder
 }
 
 // Predict runs the model of a checkpoint, or an exported one, over all vertices with
@@ -267,7 +268,10 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	least := i.LeastFor(n)
 	about := Prediction{Vertices: d.Topology.Vertices(), Columns: columns, Epoch: w.Epoch, Loss: w.loss, Task: w.kind, Classes: w.names}
 	if w.kind.Pairs {
-		about.Links = cmp.Or(w.links, link.Default())
+		of := *cmp.Or(w.links, link.Default())
+		of.Decoder = w.decoder // the file says it, even where it does not say how it was trained
+		about.Links = &of
+		about.Decoder = slices.Clone(w.Weights[len(w.Weights)-w.model.Added():]) // the others go
 	}
 	if o.Writing != nil {
 		least = max(least, o.Writing(about))
@@ -353,7 +357,7 @@ func inferenceMemory(what string, d *dataset.Graph, w *Weighed, least, beside, m
 		return budget.LeastInference, nil
 	}
 	const rows = 4 << 20 // their order, and those that are yielded
-	others := beside + budget.Program + rows + 4*2*uint64(len(w.Weights)) + 4*uint64(len(d.Training)) + d.Features.Bytes()
+	others := beside + budget.Program + rows + 4*(2*uint64(len(w.Weights))+uint64(w.model.Added())) + 4*uint64(len(d.Training)) + d.Features.Bytes()
 	if w.model.Form().Weighting == sample.Symmetric {
 		others += 4 * uint64(d.Topology.Vertices()) // degrees
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/partners"
 	"github.com/hopmesh/hopmesh/engine/table"
+	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
@@ -34,7 +35,9 @@ type pairing struct {
 	count  int      // of these
 	graph  *partners.Graph
 	rows   partners.Rows
-	spec   *link.Spec
+	// decoder scores rows by weights.
+	decoder string
+	weights []float32
 }
 
 // PredictPairs scores pairs by a model of links: those of a file, in its order, or the best
@@ -140,10 +143,7 @@ func (q *pairing) embed(ctx context.Context, file *os.File) error {
 			if a.Links == nil {
 				return fmt.Errorf("the model learnt no links, but %s of vertices: pairs are scored by one of {task} link", a.Task.Name)
 			}
-			q.spec, q.rows.Count, q.rows.Columns = a.Links, a.Vertices, a.Columns
-			if _, err := link.NewBlocks(q.spec.Decoder, nil); err != nil {
-				return err
-			}
+			q.decoder, q.weights, q.rows.Count, q.rows.Columns = a.Links.Decoder, a.Decoder, a.Vertices, a.Columns
 			return room(q.Folder, uint64(a.Vertices)*uint64(a.Columns)*4)
 		},
 		func(first int, values []float32) error {
@@ -168,7 +168,11 @@ func (q *pairing) embed(ctx context.Context, file *os.File) error {
 // needs returns what it takes of memory to score and to write, in blocks as small as can be.
 func (q *pairing) needs(of trained.Prediction) uint64 {
 	o := partners.Options{Rows: partners.Rows{Count: of.Vertices, Columns: of.Columns}, Most: max(1, q.Top)}
-	return q.writing() + o.Least()
+	least := q.writing() + o.Least()
+	if of.Links != nil {
+		least += link.BlocksBytes(of.Links.Decoder, of.Columns, runtime.GOMAXPROCS(0))
+	}
+	return least
 }
 
 // writing is what it takes to write.
@@ -188,12 +192,12 @@ func (q *pairing) table() table.Pairs {
 
 // write scores pairs, or finds partners, and writes them.
 func (q *pairing) write(ctx context.Context, to io.Writer) error {
-	device := cpu.New(0)
-	defer device.Close()
-	blocks, err := link.NewBlocks(q.spec.Decoder, device)
+	open := func(threads int) tensor.Device { return cpu.New(threads) }
+	blocks, err := link.NewBlocks(q.decoder, q.rows.Columns, q.weights, link.Threads{Count: runtime.GOMAXPROCS(0), Open: open})
 	if err != nil {
 		return err
 	}
+	defer blocks.Close()
 	out, err := table.NewPairs(to, q.format(), q.table())
 	if err != nil {
 		return err
@@ -230,7 +234,7 @@ func (q *pairing) given(ctx context.Context, w *pairRows, blocks link.Blocks) er
 		for i := range n {
 			sources, targets = append(sources, pairs[2*i]), append(targets, pairs[2*i+1])
 		}
-		if err := s.Score(scores[:n], sources, targets); err != nil {
+		if err := s.Score(ctx, scores[:n], sources, targets); err != nil {
 			return err
 		}
 		for i := range n {
@@ -257,7 +261,8 @@ func (q *pairing) top(ctx context.Context, w *pairRows, blocks link.Blocks) erro
 		o.Graph = q.graph
 	}
 	if q.Memory > 0 {
-		o.Memory = q.Memory - budget.Program - q.beside() - q.writing() // at least Least, as needs says
+		// At least Least, as needs says.
+		o.Memory = q.Memory - budget.Program - q.beside() - q.writing() - link.BlocksBytes(q.decoder, q.rows.Columns, runtime.GOMAXPROCS(0))
 	}
 	s := partners.NewSearch(o)
 	defer s.Close()

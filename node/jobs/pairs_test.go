@@ -21,6 +21,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/task"
@@ -29,11 +30,11 @@ import (
 )
 
 // linked returns a model of links on shards, in a folder.
-func linked(t testing.TB, shards []*graph.Shard) Prediction {
+func linked(t testing.TB, shards []*graph.Shard, decoder string) Prediction {
 	t.Helper()
 	r := recipe.DefaultRecipe("gcn")
 	r.Learn(task.Named("link"))
-	r.Epochs, r.Model.Hidden, r.Links.Width, r.Batch = 2, 8, 6, 20
+	r.Epochs, r.Model.Hidden, r.Links.Width, r.Batch, r.Links.Decoder = 2, 8, 6, 20, decoder
 	dir := t.TempDir()
 	if _, err := train.Run(t.Context(), r, shards, train.Options{Strategies: strategies.All, Threads: 1, Dir: dir}); err != nil {
 		t.Fatal(err)
@@ -98,14 +99,17 @@ func written(t *testing.T, name, text string) string {
 	return path
 }
 
-// Partners are those that all pairs show when each is scored by itself, and scores are products
-// of embeddings. Neither memory nor how much is looked up at once changes a bit.
+// Partners are those that all pairs show when each is scored by itself, and scores are those of the
+// trained decoder. Neither memory nor how much is looked up at once changes a bit.
 func TestPartnersAreTheBestOfAllPairs(t *testing.T) {
 	defer func(vertices, ids int) { runVertices, lookedUp = vertices, ids }(runVertices, lookedUp)
 	w := newWorld(t)
 	numbered := model(t, w).Shards
-	for _, shards := range [][]*graph.Shard{numbered, namedShards(t)} {
-		p := linked(t, shards)
+	for _, c := range []struct {
+		decoder string
+		shards  []*graph.Shard
+	}{{"dot", numbered}, {"dot", namedShards(t)}, {"distmult", numbered}, {"mlp", namedShards(t)}} {
+		shards, p := c.shards, linked(t, c.shards, c.decoder)
 		var names []string // in their order
 		near := map[[2]string]bool{}
 		o, err := sorted(shards, t.TempDir())
@@ -136,7 +140,7 @@ func TestPartnersAreTheBestOfAllPairs(t *testing.T) {
 		}
 		all := Pairing{Pairs: written(t, "all.csv", list)}
 		every := pairsOf(t, p, all)
-		checkScores(t, p, every, len(names))
+		checkScores(t, p, c.decoder, every, len(names))
 		for _, c := range []struct{ vertices, ids int }{{7, 9}, {1 << 18, 1 << 17}} {
 			runVertices, lookedUp = c.vertices, c.ids
 			if again := pairsOf(t, p, all); !slices.Equal(again, every) {
@@ -183,9 +187,22 @@ func TestPartnersAreTheBestOfAllPairs(t *testing.T) {
 	}
 }
 
-// checkScores compares the scores of all pairs with products of embeddings in float64.
-func checkScores(t *testing.T, p Prediction, every []scored, vertices int) {
+// checkScores compares the scores of all pairs with those of the decoder of training, in float64.
+func checkScores(t *testing.T, p Prediction, decoder string, every []scored, vertices int) {
 	t.Helper()
+	w, err := trained.ReadWeighed(p.Model, trained.BestModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, err := link.Size(decoder, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var weights []float64 // the model's last
+	for _, v := range w.Weights[len(w.Weights)-size:] {
+		weights = append(weights, float64(v))
+	}
+	exact := link.NewDecoder(decoder, 6)
 	p.Format = ".npy"
 	var out bytes.Buffer
 	if err := Predict(t.Context(), p, &out); err != nil {
@@ -193,15 +210,15 @@ func checkScores(t *testing.T, p Prediction, every []scored, vertices int) {
 	}
 	columns := 6
 	body := out.Bytes()[out.Len()-4*columns*vertices:]
-	at := func(row, column int) float64 {
-		return float64(math.Float32frombits(binary.LittleEndian.Uint32(body[4*(row*columns+column):])))
+	at := func(row int) (x []float64) {
+		for column := range columns {
+			x = append(x, float64(math.Float32frombits(binary.LittleEndian.Uint32(body[4*(row*columns+column):]))))
+		}
+		return x
 	}
 	spread := 0.0
 	for i, r := range every {
-		sum := 0.0
-		for c := range columns {
-			sum += at(i/vertices, c) * at(i%vertices, c)
-		}
+		sum := exact.Score(weights, at(i/vertices), at(i%vertices), 0)
 		if spread = max(spread, math.Abs(sum)); math.Abs(sum-float64(r.score)) > 1e-5*max(1, math.Abs(sum)) {
 			t.Fatalf("the score of %s and %s is %g, want %g", r.source, r.target, r.score, sum)
 		}
@@ -215,7 +232,7 @@ func checkScores(t *testing.T, p Prediction, every []scored, vertices int) {
 func TestPairsThatCannotBeScored(t *testing.T) {
 	w := newWorld(t)
 	classes := model(t, w)
-	p := linked(t, classes.Shards)
+	p := linked(t, classes.Shards, "dot")
 	classes.Format = ".csv"
 	tight := p
 	tight.Memory = budget.Program + 1<<20
