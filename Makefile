@@ -325,7 +325,7 @@ bench-distributed: build $(PEERS) ## beside DistDGL and DDP on shaped nodes; goe
 	$(GO) run ./scripts/distributed -python $(PEERS)/bin/python -only '$(or $(ONLY),all)' $(call page,-out,distributed)
 
 .PHONY: bench-python-distributed
-bench-python-distributed: build $(PEERS) ## the Python loader beside DistDGL's on three shaped nodes, in 15 minutes (needs root)
+bench-python-distributed: build $(PEERS) ## the Python loader beside DistDGL's on three shaped nodes, in 10 minutes (needs root; fetches 1.5 GB)
 	$(GO) run ./scripts/distributed -python $(PEERS)/bin/python -loaders $(call page,-out,python-distributed)
 
 .PHONY: demo

@@ -72,7 +72,22 @@ func newMLPBlocks(width int, weights []float32, t Threads) Blocks {
 			hidden: tensor.OverF32(mlpTargets, width, make([]float32, mlpTargets*width)),
 		})
 	}
+	m.warm()
 	return m
+}
+
+// warm computes a full product of each kind on all lanes, since devices allocate what they pack
+// into with their first product, and which lane a source goes to is left to chance.
+func (m *mlpBlocks) warm() {
+	width := m.first.Rows
+	targets := tensor.OverF32(mlpTargets, width, make([]float32, mlpTargets*width))
+	to := tensor.OverF32(1, mlpTargets, make([]float32, mlpTargets))
+	for i := range m.lanes {
+		l := &m.lanes[i]
+		l.device.ScaleRows(l.scaled, m.first, tensor.OverF32(width, 1, targets.F32()[:width]))
+		l.device.MatMul(l.hidden, targets, l.scaled, tensor.NN, false, &m.enter)
+		l.device.MatMul(to, m.second, l.hidden, tensor.NT, false, nil)
+	}
 }
 
 // Close implements Blocks.

@@ -152,8 +152,8 @@ func TestSearchIsExact(t *testing.T) {
 	}
 }
 
-// Many given pairs are scored as each is by itself, with its ends the other way round too, and as
-// the decoder of training scores them.
+// Many given pairs are scored as each is by itself on one thread, and as the decoder of training
+// scores them.
 func TestScoresOfPairs(t *testing.T) {
 	for _, decoder := range link.Decoders {
 		for _, columns := range []int{33, 256} { // 256: products are shared by all threads

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/hopmesh/hopmesh/node/bench/result"
 	"github.com/hopmesh/hopmesh/node/shape"
@@ -62,13 +63,15 @@ func (m *mesh) loop(ctx context.Context, field *shape.Field, p python, c cell) (
 	if err != nil {
 		return r, err
 	}
+	// The mesh remembers what an earlier run was.
+	key := "loop-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	err = m.with(ctx, field, func(crew *shape.Crew) error {
 		return follow(ctx, c.nodes, logs, &r, func(all *ranks) ([]int, func() []int, error) {
 			var daemons []int
 			for i, node := range crew.Nodes {
 				daemons = append(daemons, node.PID())
 				cmd := field.Command(ctx, i, p.program, append([]string{
-					"-m", "hopmesh.run", "--addr", node.Addr, "--run", "loop", filepath.Join(at, "loop.py"),
+					"-m", "hopmesh.run", "--addr", node.Addr, "--run", key, filepath.Join(at, "loop.py"),
 				}, c.loopArguments()...)...)
 				cmd.Env = append(os.Environ(), "PYTHONWARNINGS=ignore", "OMP_NUM_THREADS=1", "PYTHONPATH="+filepath.Join(at, "..", "..", "python"))
 				if err := all.start(cmd, i, logs); err != nil {
@@ -115,7 +118,7 @@ func (a all) loaderBars() []bar {
 
 // loaderPage is the page of loops.
 func (r report) loaderPage() *result.Page {
-	p := &result.Page{Title: "The Python loader beside DistDGL's", Command: result.Command("make bench-python-distributed")}
+	p := &result.Page{Title: "The Python loader beside DistDGL's", Command: result.Command("go run ./scripts/distributed")}
 	found := r.found(p)
 	bars := result.Table{Title: "Bars", Head: []string{"Compared", "Cases", "Measured", "Bar", ""}}
 	for _, b := range found.loaderBars() {

@@ -251,6 +251,8 @@ func (a *ranks) follow(ctx context.Context, m *meter, r *run) error {
 				return s.err
 			case s.Event == "trained":
 				trained[s.rank] = true
+			case s.Event == "epoch" && s.Epoch < 1:
+				return fmt.Errorf("rank %d reports epoch %d", s.rank, s.Epoch)
 			case s.Event == "epoch":
 				slowest(r, s.event)
 			}

@@ -47,6 +47,7 @@ func TestFollow(t *testing.T) {
 			`echo '@ {"event":"ready"}'; echo '@ {"event":"epoch","epoch":1,"seconds":1.5}'; echo '@ {"event":"epoch","epoch":2,"seconds":1.25}'; echo '@ {"event":"trained"}'`,
 		}, want: []float64{2, 1.25}},
 		"fails":            {scripts: []string{`echo '@ {"event":"ready"}'; echo "no memory" >&2; exit 3`}, fails: "no memory"},
+		"counts from 0":    {scripts: []string{`echo '@ {"event":"epoch","epoch":0,"seconds":2}'`}, fails: "reports epoch 0"},
 		"garbled":          {scripts: []string{`echo '@ {'`}, fails: "read the line"},
 		"fails at its end": {scripts: []string{`echo '@ {"event":"trained"}'; exit 3`}, want: nil, fails: "after it had trained"},
 	} {
