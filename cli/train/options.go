@@ -16,7 +16,7 @@ import (
 // Option is one setting of `train start --set`.
 type Option struct {
 	Key     string `json:"key"`
-	Applies string `json:"applies"` // a model, a strategy, "strategies" or "train"; "": all models
+	Applies string `json:"applies"` // models between commas, a strategy, "strategies" or "train"; "": all models
 	Values  string `json:"values"`
 	Default string `json:"default"`
 	Help    string `json:"help"`

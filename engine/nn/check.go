@@ -111,7 +111,7 @@ func (s *Spec) checkOwn() error {
 	case s.Related() && s.SelfLoops == LoopsOn:
 		return fmt.Errorf("%s tells the relations of edges apart, and self-loops have none: leave out {model.self_loops}=on", s.Named())
 	case s.apart() && s.Aggregator == "gcn":
-		return fmt.Errorf("{sage.aggregator}=gcn averages each vertex with its neighbours, and those of a relation are of other types: choose mean or max for %s", s.Named())
+		return fmt.Errorf("{sage.aggregator}=gcn averages each vertex with its neighbours, and a relation has no self-loops: choose mean or max for %s", s.Named())
 	case s.apart() && s.Across != AcrossSum && s.Across != AcrossMean:
 		return fmt.Errorf("{hetero.across} is %q, but may be sum or mean", s.Across)
 	case s.apart() && endsOf(s) != nil:

@@ -54,7 +54,7 @@ func (l *hetero) Weights() []Weight {
 }
 
 func (l *hetero) Words(use func(string) string) string {
-	words := "For each relation r, with the rth of the equal parts that stand one below another in each weight, in place of the weight, and with the in-edges of that relation alone, none of which has a value: " +
+	words := "For each relation r, with the rth of the equal parts that stand one below another in each weight, in place of the weight, and with the in-edges of that relation alone, each with the value 1: " +
 		l.each.(Worded).Words(func(name string) string { return use("relations." + name) })
 	if l.bias() >= 0 {
 		words += " y = y + " + use("relations."+Bias) + "."

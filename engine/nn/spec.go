@@ -9,7 +9,7 @@ import (
 
 // A Spec describes a model. The meaning of its weights depends on all fields.
 type Spec struct {
-	Model  string `json:"model"`  // gcn, sage, gat, gin, gcnii, resgcn, rgcn, mlp, or hetero: and one of the first
+	Model  string `json:"model"`  // gcn, sage, gat, gin, gcnii, resgcn, rgcn, mlp, hetero:sage, hetero:gat, hetero:gin
 	Layers int    `json:"layers"` // convolutions; products of an mlp
 	Hidden int    `json:"hidden"` // hidden width (per head for gat)
 	Heads  int    `json:"heads"`  // of a gat

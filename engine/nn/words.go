@@ -45,7 +45,7 @@ func edgesInWords(f sample.Form) string {
 		text += fmt.Sprintf(" Each edge has one of %d relations, numbered as the dataset lists them; edges of different relations from u to v stay apart.", f.Relations)
 	}
 	if f.Ends != "" {
-		text += " They end at vertices of the types " + f.Ends + ", in this order."
+		text += " Relation i ends at vertices of the ith of these types, which are numbered as the dataset lists them: " + f.Ends + "."
 	}
 	return text
 }

@@ -88,7 +88,7 @@ func TestWordsOfSteps(t *testing.T) {
 				"the products being those of the head's columns. Here leaky(s) = s where it is above 0, else 0.2 * s. The shares of a vertex' in-edges = softmax of their scores, in each head. " +
 				dropped + "the shares. y of a head = the sum of share * z of the source over the in-edges, 0 where there are none. y = the mean of the heads. y = y + layers.1.bias."},
 		{changed("hetero:sage", func(s *nn.Spec) { s.Relations, s.Across = 3, nn.AcrossMean }), "layers.1",
-			"For each relation r, with the rth of the equal parts that stand one below another in each weight, in place of the weight, and with the in-edges of that relation alone, none of which has a value: " +
+			"For each relation r, with the rth of the equal parts that stand one below another in each weight, in place of the weight, and with the in-edges of that relation alone, each with the value 1: " +
 				"a = the mean of x of the sources of a vertex' in-edges, 0 where it has none. y = a * layers.1.relations.weight + x * layers.1.relations.root.weight, x being the vertex' own row. " +
 				"y = y + layers.1.relations.bias. That is y[r]. Then y of a vertex = the mean of y[r] over the relations that end at its type, 0 where it has no in-edges at all."},
 		{changed("gcnii", nil), "encoder", dropped + "x. y = x * encoder.weight. y = y + encoder.bias. y = max(y, 0) (ReLU)."},

@@ -62,7 +62,7 @@ func (r Recipe) Check(about dataset.About, rules Rules) error {
 	if r.Model.Related() && r.Model.Relations != about.Relations {
 		return fmt.Errorf("the model tells %d relations apart, and the edges of the dataset have %d: train it on the dataset that it was made for", r.Model.Relations, about.Relations)
 	}
-	if ends := model.Form().Ends; about.Ends != "" && ends != "" && ends != about.Ends {
+	if form := model.Form(); about.Ends != "" && form.Ends != about.Ends && (form.Ends != "" || form.Apart) {
 		return errors.New("the relations of the dataset end at other types than those that the model tells apart: train it on the dataset that it was made for")
 	}
 	if err := rules.Check(&r, model, about); err != nil {
@@ -289,7 +289,7 @@ func (r *Recipe) checkBatches(of *Recipe) error {
 		{"link.decoder", "all models of a sweep score pairs alike", r.links().Decoder == of.links().Decoder},
 		{"strategy", "all models of a sweep share the nodes in one way", reflect.DeepEqual(r.Sharing, of.Sharing)},
 		{"layers", fmt.Sprintf("a model of %s and one of %s can't train on the same batches", Count(a.Hops(), "hop"), Count(b.Hops(), "hop")), a.Hops() == b.Hops()},
-		{"model", "all models of a sweep read the same blocks, and these models weigh edges, or see each vertex itself, in different ways", a.Form() == b.Form()},
+		{"model", "all models of a sweep read the same blocks, and these models weigh edges, see each vertex itself, or tell relations apart, in different ways", a.Form() == b.Form()},
 	} {
 		if !s.same {
 			return fmt.Errorf("{sweep} %s: %s: start one job for each value", s.name, s.why)

@@ -58,7 +58,8 @@ func (b *Block) relateApart(f Form) {
 	r.indices = slices.Grow(r.indices[:0], entries)[:entries]
 	clear(r.indptr)
 	ends := r.indptr[1:] // of each row: how many entries, then where the next lies
-	a.indptr, a.indices = append(a.indptr[:0], 0), a.indices[:0]
+	a.indptr = append(slices.Grow(a.indptr[:0], b.Rows+1), 0)
+	a.indices = slices.Grow(a.indices[:0], b.Rows*n)
 	for t := range b.Rows {
 		first, end := b.Indptr[t]-from, b.Indptr[t+1]-from
 		for _, x := range of[first:end] {

@@ -44,6 +44,9 @@ func (s *Sampler) Part(b *Block, first, n int) error {
 	if edges > math.MaxInt32 {
 		return fmt.Errorf("sample: the %d vertices from %d on have %d edges, and a block at most %d: take fewer at a time", n, first, edges, math.MaxInt32)
 	}
+	if rows := int64(n) * int64(s.o.Form.Relations); s.o.Form.Apart && rows > math.MaxInt32 {
+		return fmt.Errorf("sample: %d vertices by %d relations are %d rows, and a block has at most %d: take fewer at a time", n, s.o.Form.Relations, rows, math.MaxInt32)
+	}
 	b.Own, b.Vertices, b.Transposed, b.Stamp, b.There = first, nil, nil, tensor.NewStamp(), nil
 	b.Rows, b.Cols = n, s.t.vertices
 	b.Related, b.Apart, b.Reach = nil, nil, nil

@@ -294,7 +294,7 @@ func (w *Weighed) reads(about *dataset.About) error {
 	if of := w.model.Form().Relations; of > 0 && of != about.Relations {
 		return fmt.Errorf("the model tells %s apart, and the edges of the dataset have %d: choose a dataset with the same types as that on which it was trained", recipe.Count(of, "relation"), about.Relations)
 	}
-	if ends := w.model.Form().Ends; about.Ends != "" && ends != "" && ends != about.Ends {
+	if form := w.model.Form(); about.Ends != "" && form.Ends != about.Ends && (form.Ends != "" || form.Apart) {
 		return errors.New("the relations of the dataset end at other types than those that the model tells apart: choose a dataset with the same types as that on which it was trained")
 	}
 	if about.Features == w.about.Features {

@@ -169,7 +169,10 @@ class Model:
         self.metadata, self.weights = metadata, weights
         self.spec: dict[str, Any] = json.loads(metadata["model"])
         if self.spec["model"] not in _CONVOLUTIONS:
-            raise Error(f"this version computes no {self.spec['model']}: install a newer hopmesh")
+            raise Error(
+                f"load_model computes no {self.spec['model']}: models that tell relations apart "
+                "are computed by `hopmesh predict`, others may need a newer hopmesh"
+            )
         self.features, self.classes = int(metadata["features"]), int(metadata["classes"])
 
     def __repr__(self) -> str:
