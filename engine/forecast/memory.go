@@ -27,8 +27,9 @@ type sizes struct {
 
 // see adds a step of a node.
 func (z *sizes) see(j *job, of *Strategy, step *Step, node int, l *load) {
+	form := j.model.Form()
 	s := &fit.Step{
-		Alone: step.Nodes == 1, Valued: j.model.Form().Weighting != sample.Ones || l.sight != nil,
+		Alone: step.Nodes == 1, Valued: form.Valued() || l.sight != nil,
 		Late:     step.Nodes > 1 && !j.same && !j.Graph.Sparse && l.sight == nil,
 		Vertices: int(j.Graph.About.Vertices), Classes: j.Graph.About.Classes, Words: j.Graph.About.Words(), Copied: task.New(j.Recipe.TaskSpec(&j.Graph.About)).OnProcessor(),
 	}
@@ -39,6 +40,9 @@ func (z *sizes) see(j *job, of *Strategy, step *Step, node int, l *load) {
 	for _, g := range l.groups {
 		s.Groups = append(s.Groups, slot.Shape{Group: deal.Group{Roots: g.seeds}, Blocks: g.blocks})
 		places += g.inputs
+		for _, size := range g.blocks {
+			s.More.Slot += form.RelatedBytes(size, true)
+		}
 	}
 	s.Far = fit.Far(l.remote, places, j.counter.row)
 	s.Heap = uint64(float64(l.remote) * j.counter.row)
