@@ -31,9 +31,9 @@ func runScript() *cobra.Command {
 			"stopped; so it is if this command is interrupted. If the daemon that this command talks to dies, give\n" +
 			"--run and the word of the run at another: its job goes on from the last checkpoint.\n\n" +
 			"Nodes run scripts if their agents are started with --python; those that listen on loopback do without it.\n" +
-			"Flags after SCRIPT are the script's. It has no credentials of the agent's environment, only what programs\n" +
-			"need, such as PATH, HOME, PYTHON* and CUDA_*. What it starts in a session of its own goes on when the run\n" +
-			"ends, and so does all that it has started when an agent is killed by kill -9.",
+			"Flags after SCRIPT are the script's. The script gets no credentials of the agent's environment, only what\n" +
+			"programs need, such as PATH, HOME, PYTHON* and CUDA_*. What it starts in a session of its own goes on when\n" +
+			"the run ends, and so does all that it has started when an agent is killed by kill -9.",
 		Example: "  hopmesh run train.py\n  hopmesh run --nodes all train.py --hidden 64\n  hopmesh run --run night train.py",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

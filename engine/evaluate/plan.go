@@ -205,11 +205,7 @@ func (i *Inference) inWhole(stages int) plan {
 	if i.now.model.Form().SelfLoops {
 		entries += targets
 	}
-	rows := targets // of what a block has of relations
-	if form := i.now.model.Form(); form.Apart {
-		rows *= uint64(form.Relations)
-	}
-	if entries > math.MaxInt32 || rows > math.MaxInt32 {
+	if form := i.now.model.Form(); entries > math.MaxInt32 || form.Apart && targets*uint64(form.Relations) > math.MaxInt32 {
 		p.memory, p.arena = math.MaxUint64, 0 // more than a block holds
 		return p
 	}

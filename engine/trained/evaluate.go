@@ -152,12 +152,12 @@ func (w *Weighed) suits(r *recipe.Recipe, about *dataset.About, names []string) 
 // sameNames returns an error if the classes, or columns of targets, of a dataset are called something
 // else than those that the model has learned, or come in another order. nil: they have no names.
 func (w *Weighed) sameNames(names []string) error {
-	if slices.Equal(w.names, numbers(w.about.Classes)) {
-		return nil // it knows no names
+	if len(w.names) == 1 || slices.Equal(w.names, numbers(w.about.Classes)) {
+		return nil // one column is the only one whatever it is called, or the model knows no names
 	}
 	for i, name := range names {
 		if i < len(w.names) && name != w.names[i] && name != strconv.Itoa(i) {
-			return fmt.Errorf("output %d of the model is %q, and the dataset's is %q: import the dataset with its labels in the same order", i, w.names[i], name)
+			return fmt.Errorf("output %d of the model is %q, and the dataset's is %q: choose a dataset with the same classes in the same order", i, w.names[i], name)
 		}
 	}
 	return nil

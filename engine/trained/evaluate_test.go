@@ -106,7 +106,7 @@ func TestWhatCannotBeEvaluated(t *testing.T) {
 		"and the dataset has other targets (multilabel)":               evaluate(targeted(t, labels, 8, 4), 0, nil),
 		"{split} is 3":             evaluate(own, 3, nil),
 		"the dataset has no split": evaluate(without, 0, nil),
-		`output 1 of the model is "b", and the dataset's is "c": import`: evaluate(own, 0, []string{"a", "c", "b", "d"}),
+		`output 1 of the model is "b", and the dataset's is "c": choose`: evaluate(own, 0, []string{"a", "c", "b", "d"}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)

@@ -109,12 +109,8 @@ func (o *operation[E]) send(e E) {
 		o.w.Header().Set("Content-Type", "application/x-ndjson")
 		o.w.WriteHeader(http.StatusOK)
 	}
-	until := time.Now().Add(streamTimeout)
-	if _, is := any(e).(RunEvent); is {
-		until = time.Time{} // output may be paged through: only the connection tells whether the client is gone
-	}
 	// If deadlines are not supported, the end of the request still ends this.
-	_ = o.out.SetWriteDeadline(until)
+	_ = o.out.SetWriteDeadline(time.Now().Add(streamTimeout))
 	if o.lines.Encode(e) != nil || o.out.Flush() != nil {
 		o.gone = true
 		o.cancel(errReaderGone)

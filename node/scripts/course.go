@@ -126,7 +126,7 @@ func (c *course) follow(ctx context.Context, nodes []Node) error {
 			case o.err != nil:
 				return o.err
 			case o.ended:
-				left = "the daemons have ended the script, after a restart or since they could not be reached: start it again"
+				left = "the daemons have ended the script, as one does that is stopped, was started anew, or could not be reached: start it again"
 				c.say(api.RunEvent{Node: o.node.Name, Note: "its daemon has ended the script"})
 			case o.gone:
 				c.say(api.RunEvent{Node: o.node.Name, Note: "its daemon is gone"})
@@ -178,8 +178,6 @@ func (c *course) beside(ctx context.Context, n Node, rank int, later bool) outco
 		return outcome{node: n, err: refusal(n, err)}
 	case answer.Apart:
 		return outcome{node: n, apart: true}
-	case later:
-		c.say(api.RunEvent{Node: n.Name, Note: "starts too, from the last checkpoint"})
 	}
 	defer func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace+pause)
@@ -187,12 +185,15 @@ func (c *course) beside(ctx context.Context, n Node, rank int, later bool) outco
 		// Without an answer the node ends the script when nobody asks for its output.
 		_, _ = c.on.ask(ending, n.ID, callEnd, look{Run: c.Word, Asker: c.Asker})
 	}()
-	// A user may read output slowly, or not for a while.
+	// A user may read output slowly, or not at all until the stream counts them as gone.
 	renewing, enough := context.WithCancel(ctx)
 	var renews sync.WaitGroup
 	renews.Go(func() { c.renew(renewing, n) })
 	defer renews.Wait()
 	defer enough()
+	if later {
+		c.say(api.RunEvent{Node: n.Name, Note: "starts too, from the last checkpoint"})
+	}
 	heard, from := time.Now(), 0
 	for ctx.Err() == nil {
 		r, err := c.on.ask(ctx, n.ID, callLook, look{Run: c.Word, Asker: c.Asker, From: from})

@@ -39,7 +39,9 @@ func open(path string, gid int) error {
 }
 
 // enter lets the group pass through the folder of the node's own socket, which it can't list or
-// change, whatever its group could before. Without a group it takes that back. What else is there is closed to it by the modes of its own.
+// change, whatever its group could before. Without a group, a folder that its group may pass and
+// not look into is closed to its group: an earlier start has left it so. What else is there is
+// closed to it by the modes of its own.
 func enter(dir string, gid int) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -47,7 +49,6 @@ func enter(dir string, gid int) error {
 	}
 	closed := info.Mode().Perm() &^ 0o070
 	if gid == nobody {
-		// What an earlier start has opened is closed, and what users have is left alone.
 		if info.Mode().Perm() != closed|0o010 {
 			return nil
 		}

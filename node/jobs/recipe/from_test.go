@@ -86,8 +86,8 @@ func TestRequestsThatStartFromAModel(t *testing.T) {
 func TestClassesOfTheModelThatAJobStartsFrom(t *testing.T) {
 	from, d := learnt(t, api.TrainRequest{Epochs: new(1), Hidden: new(6)})
 	for want, names := range map[string][]string{
-		"output 1 of the model is \"b\", and the dataset's is \"c\": import the dataset with its labels in the same order": {"a", "c", "b", "d"},
-		"output 3 of the model is \"d\", and the dataset's is \"e\"":                                                       {"a", "b", "c", "e"},
+		"output 1 of the model is \"b\", and the dataset's is \"c\": choose a dataset with the same classes in the same order": {"a", "c", "b", "d"},
+		"output 3 of the model is \"d\", and the dataset's is \"e\"":                                                           {"a", "b", "c", "e"},
 		"": nil,
 	} {
 		other := d

@@ -64,7 +64,7 @@ func digestOf(kind tableKind, names []string, p placed) string {
 
 // notOneColumn is the error of a table of ids of which nobody knows which column they are in.
 func notOneColumn(at string, columns int) error {
-	return fmt.Errorf("%s: there are %d columns, and no header line calls one of them id: give one column of ids, or call theirs id", at, columns)
+	return fmt.Errorf("%s: there are %d columns, and none is called id in a header: give one column of ids, or call theirs id", at, columns)
 }
 
 // placeColumns finds a table's columns by their names. asked are those of labels.
