@@ -53,12 +53,12 @@ func TestOnlyIDs(t *testing.T) {
 		text    string
 		columns int
 	}{
-		"there is only one column: write a source and a target in each row":                                                      {"1\n2\n", 2},
-		"a.csv, line 2: an id is empty: write an id in each row":                                                                 {"id,x\n,y\n", 1},
+		"there is only one column: write a source and a target in each row":                                                {"1\n2\n", 2},
+		"a.csv, line 2: an id is empty: write an id in each row":                                                           {"id,x\n,y\n", 1},
 		"a.csv, line 1: there are 2 columns, and none is called id in a header: give one column of ids, or call theirs id": {"4,x\n5,y\n", 1},
-		"a.csv, line 1: there are 3 columns":                                                                                     {"src,dst,score\n1,2,0.5\n", 1},
-		"holds no rows but its header line: write an id in each row":                                                             {"id\n", 1},
-		"a.csv, line 2: there are 3 columns and the first row has 2":                                                             {"1,2\n1,2,3\n", 2},
+		"a.csv, line 1: there are 3 columns":                                                                               {"src,dst,score\n1,2,0.5\n", 1},
+		"holds no rows but its header line: write an id in each row":                                                       {"id\n", 1},
+		"a.csv, line 2: there are 3 columns and the first row has 2":                                                       {"1,2\n1,2,3\n", 2},
 	} {
 		if got, err := idsIn(t.Context(), t, "a.csv", c.text, c.columns); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %q, %v, want %s", c.text, got, err, want)
