@@ -119,10 +119,10 @@ func sights(n int) map[string]Confines {
 func TestConfinedIsAsWrittenDown(t *testing.T) {
 	const n = 700
 	edges := wild(n, 6000, 4)
-	r := rand.New(rand.NewPCG(8, 2))
 	for _, weighted := range []bool{false, true} {
 		shards := cut(edges, weighted, 3, 70, 200, 200, 333, 600, n)
 		for name, c := range sights(n) {
+			r := rand.New(rand.NewPCG(8, 2))
 			for _, form := range forms() {
 				for _, fanouts := range [][]int{{0, 0}, {4, 2}, {5, 0, 3}} {
 					o := Options{Fanouts: fanouts, Form: form, Seed: 7}

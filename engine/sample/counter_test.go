@@ -75,9 +75,9 @@ func (p *pieces) Draw(ctx context.Context, epoch, step uint64, hop, fanout int, 
 
 func TestACounterSeesWhatIsConfined(t *testing.T) {
 	const n = 700
-	r := rand.New(rand.NewPCG(8, 3))
 	of := topology(t, cut(wild(n, 6000, 4), true, 3, 70, 200, 200, 333, 600, n))
 	for name, confines := range sights(n) {
+		r := rand.New(rand.NewPCG(8, 3))
 		to, err := of.Confine(confines)
 		if err != nil {
 			t.Fatal(err)

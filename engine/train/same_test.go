@@ -75,7 +75,6 @@ func lasting(e trained.Epoch) string {
 
 func TestWhatIsInterruptedGoesOnAsIfNothingHadHappened(t *testing.T) {
 	shards := traintest.Communities(t, 3000)
-	random := rand.New(rand.NewPCG(1, 2))
 	sampled, full, sgd := traintest.Small("sage"), traintest.Small("gcn"), traintest.Small("gcn")
 	sampled.Schedule.Choose(recipe.Plateau)
 	sampled.Schedule.Every, sampled.Rate, sampled.Epochs = 1, 0.3, 6
@@ -83,6 +82,7 @@ func TestWhatIsInterruptedGoesOnAsIfNothingHadHappened(t *testing.T) {
 	sgd.Optimizer.Kind, sgd.Optimizer.Momentum, sgd.Rate = "sgd", 0.9, 0.1
 	sgd.Schedule = recipe.Schedule{Kind: recipe.Cosine, Warmup: 1}
 	for name, r := range map[string]recipe.Recipe{"sampled": sampled, "full": full, "sgd": sgd} {
+		random := rand.New(rand.NewPCG(1, 2))
 		result, all := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
 		want := lasting(result.Best) + lasting(result.Last) + traintest.Hashes(all)
 		if name == "sampled" && all[len(all)-1].Rate == r.Rate {

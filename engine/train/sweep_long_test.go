@@ -23,8 +23,8 @@ import (
 // furthest is followed. Models of local updates go back to their last average.
 func TestAnInterruptedSweepGoesOnOnThreeNodes(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
-	random := rand.New(rand.NewPCG(3, 4))
 	for way, sharing := range map[string]strategy.Settings{"migrate": traintest.Ways()["migrate"], "centric": traintest.Ways()["centric"], "local": traintest.Updating("off", 3)} {
+		random := rand.New(rand.NewPCG(3, 4))
 		r := everywhere(interrupted(), func(of *recipe.Recipe) { of.Sharing = sharing })
 		_, alone := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, train.Options{Threads: 1})
 		want := byModel{}

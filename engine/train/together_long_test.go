@@ -31,11 +31,11 @@ func TestStepsOfAMeshAllocateLittle(t *testing.T) {
 // which know nothing of it, its weights are those of a job left alone.
 func TestWhatIsInterruptedGoesOnOnOtherNodes(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
-	random := rand.New(rand.NewPCG(3, 4))
 	r := traintest.Small("sage")
 	r.Sharing.Deterministic = true
 	_, one := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
 	for way, sharing := range traintest.Ways() {
+		random := rand.New(rand.NewPCG(3, 4))
 		r.Sharing = sharing
 		r.Sharing.Deterministic = true
 		folders := map[int]string{}
@@ -50,7 +50,7 @@ func TestWhatIsInterruptedGoesOnOnOtherNodes(t *testing.T) {
 			}
 			nodes := []int{2, 3, 5}[runs%3]
 			m := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes))
-			ctx := traintest.CancelAfter(t, m, int64(nodes*(nodes-1))*(10+random.Int64N(25)))
+			ctx := traintest.CancelAfter(t, m, int64(nodes*(nodes-1))*(8+random.Int64N(20)))
 			start := time.Now()
 			_, epochs, err := m.Run(ctx, r, shards, train.Options{Threads: 1, Resume: true, Dataset: "d", Interval: time.Nanosecond}, func(node int) string {
 				return folders[(node+runs)%5] // which node it is changes, too

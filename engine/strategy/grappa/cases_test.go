@@ -109,12 +109,12 @@ func TestIsolatedGroupsAreJudgedByTheWholeGraph(t *testing.T) {
 // however many nodes it goes on: its weights are those of a job left alone.
 func TestGroupsGoOnOnOtherNodes(t *testing.T) {
 	shards := traintest.Communities(t, 600)
-	random := rand.New(rand.NewPCG(5, 4))
 	for name, g := range map[string][]string{
 		"strict":  {"period=1", "loader=strict", "swept=1", "correction=self-normalised"},
 		"plateau": {"period=1", "switch=plateau", "loader=strict", "swept=1"},
 		"full":    {"period=1", "loader=strict", "swept=1"},
 	} {
+		random := rand.New(rand.NewPCG(5, 4))
 		r := traintest.Small("sage")
 		if name == "full" { // one batch, drawn anew at each switch
 			r.Batch, r.Fanouts = 0, nil

@@ -149,8 +149,8 @@ func TestContextsAreTheSameWhereverEdgesAre(t *testing.T) {
 	edges := wild(n, 2500, 2)
 	shards := cut(edges, ends...)
 	whole, firsts := topology(t, shards), firstsOf(shards)
-	r := rand.New(rand.NewPCG(5, 5))
 	for name, o := range sights {
+		r := rand.New(rand.NewPCG(5, 5))
 		s := schedule(t, len(shards), o, 4)
 		for _, here := range []int{0, 1, 2, 5} {
 			part := far(t, shards, func(i int) bool { return here == 0 || i%here != 0 })

@@ -75,7 +75,6 @@ func TestTuningIsRestored(t *testing.T) {
 }
 
 func TestTuningBeginsAnewWithOtherNodes(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
 	found := deal.Tuning{Nodes: 4, Members: 17, Slots: 2, Best: 8, Epochs: 6, Frozen: true}
 	for name, c := range map[string]struct {
 		nodes  int
@@ -99,6 +98,7 @@ func TestTuningBeginsAnewWithOtherNodes(t *testing.T) {
 		"more than are left":             {2, "3", found, 2, true, false},
 		"unmerged, on another":           {3, "off", found, 3, true, false},
 	} {
+		r := rand.New(rand.NewPCG(1, 1))
 		l := layout(r, 10, c.nodes)
 		if l.Members = 17; c.others {
 			l.Members = 18

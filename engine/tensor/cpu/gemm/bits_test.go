@@ -30,8 +30,8 @@ func sameBits(t *testing.T, what string, got, want tensor.Matrix) {
 func TestThreads(t *testing.T) {
 	for _, f := range families() {
 		one, two, eight := on(t, f, 1), on(t, f, 2), on(t, f, 8)
-		r := rand.New(rand.NewPCG(7, 8))
 		for shape, name := range shapes {
+			r := rand.New(rand.NewPCG(7, 8))
 			for _, s := range bits {
 				c, a, b := operands(r, shape, s[0], s[1], s[2])
 				for _, add := range []bool{false, true} {
@@ -53,8 +53,8 @@ func TestFamilies(t *testing.T) {
 		return // there is nothing to compare
 	}
 	narrow, wide := on(t, family.AVX2, 2), on(t, family.AVX512, 2)
-	r := rand.New(rand.NewPCG(9, 10))
 	for shape, name := range shapes {
+		r := rand.New(rand.NewPCG(9, 10))
 		for _, s := range bits {
 			c, a, b := operands(r, shape, s[0], s[1], s[2])
 			for _, add := range []bool{false, true} {

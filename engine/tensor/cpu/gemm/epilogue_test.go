@@ -12,8 +12,8 @@ import (
 func TestEpilogue(t *testing.T) {
 	for _, f := range families() {
 		g := on(t, f, 3)
-		r := rand.New(rand.NewPCG(15, 16))
 		for shape, name := range shapes {
+			r := rand.New(rand.NewPCG(15, 16))
 			for _, s := range append([][3]int{{20, 0, 6}}, bits...) {
 				c, a, b := operands(r, shape, s[0], s[1], s[2])
 				plain := copyOf(c)
@@ -55,12 +55,12 @@ func TestEpilogue(t *testing.T) {
 // TestAllocations holds that products allocate nothing once the scratch memory is
 // large enough.
 func TestAllocations(t *testing.T) {
-	r := rand.New(rand.NewPCG(17, 18))
 	for _, f := range families() {
 		g := on(t, f, 2)
 		g.finish = func(tensor.Matrix, int, int, *tensor.Epilogue) {}
 		e := &tensor.Epilogue{Activation: tensor.ReLU}
 		for shape, name := range shapes {
+			r := rand.New(rand.NewPCG(17, 18))
 			for _, s := range bits {
 				c, a, b := operands(r, shape, s[0], s[1], s[2])
 				if n := testing.AllocsPerRun(3, func() {

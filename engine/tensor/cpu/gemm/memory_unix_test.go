@@ -51,11 +51,11 @@ func (e edge) put(m tensor.Matrix, atEnd bool) tensor.Matrix {
 
 // TestEdges holds that nothing is touched before or after the operands.
 func TestEdges(t *testing.T) {
-	r := rand.New(rand.NewPCG(13, 14))
 	forA, forB, forC := newEdge(t, 1<<20), newEdge(t, 1<<20), newEdge(t, 1<<20)
 	for _, f := range families() {
 		g := on(t, f, 2)
 		for shape, name := range shapes {
+			r := rand.New(rand.NewPCG(13, 14))
 			for range 60 {
 				rows, depth, columns := 1+r.IntN(60), 1+r.IntN(60), 1+r.IntN(80)
 				if r.IntN(10) == 0 {

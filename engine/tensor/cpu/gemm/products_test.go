@@ -141,8 +141,8 @@ func TestProducts(t *testing.T) {
 	for _, f := range families() {
 		t.Run(f.String(), func(t *testing.T) {
 			g := on(t, f, 3)
-			r := rand.New(rand.NewPCG(1, 2))
 			for shape := range shapes {
+				r := rand.New(rand.NewPCG(1, 2))
 				for _, s := range sizes {
 					check(t, g, r, shape, s[0], s[1], s[2], false)
 					check(t, g, r, shape, s[0], s[1], s[2], true)
@@ -162,8 +162,8 @@ func TestProducts(t *testing.T) {
 func TestEmpty(t *testing.T) {
 	for _, f := range families() {
 		g := on(t, f, 2)
-		r := rand.New(rand.NewPCG(3, 4))
 		for shape := range shapes {
+			r := rand.New(rand.NewPCG(3, 4))
 			check(t, g, r, shape, 5, 0, 7, false)
 			check(t, g, r, shape, 5, 0, 7, true)
 			check(t, g, r, shape, 0, 3, 7, false)
