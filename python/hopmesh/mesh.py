@@ -293,8 +293,8 @@ class Mesh:
         request = {"name": os.path.basename(script), "script": text, "args": list(arguments)}
         for event in self._client.stream("POST", "/v1/runs", request):
             if "line" in event or event.get("note"):
-                text = event.get("line", event.get("note"))
-                print(f"{event['node']}: {_printable(text)}", flush=True)
+                said = str(event.get("line", event.get("note")))
+                print(f"{event['node']}: {_printable(said)}", flush=True)
             if event.get("done"):
                 return
         raise Error(f"the daemon at {self.address} went away before the script had ended")
