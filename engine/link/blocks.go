@@ -11,7 +11,7 @@ import (
 // The logit of a pair depends on the rows of its two vertices alone, and not on the block that
 // it is in, or on the number of threads: who scores given pairs and who looks for the best ones
 // come to the same bits. All matrices lie in the host's memory. Only one goroutine at a time may
-// use it. Nothing is allocated by a score.
+// use it. Scores allocate nothing, but for what a device keeps from its first product on.
 type Blocks interface {
 	// Begin turns rows of sources, in place, into those that Score takes.
 	Begin(sources tensor.Matrix)

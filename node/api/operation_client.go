@@ -65,7 +65,7 @@ func operate[E line](ctx context.Context, c *Client, method, path string, in any
 			}
 			return none, c.cut(hint, err)
 		}
-		patience.Stop() // whoever is told may take long
+		patience.Stop() // the time that tell takes is not the daemon's
 		last, failure := e.ends()
 		switch {
 		case failure != nil:

@@ -38,7 +38,7 @@ func (o outlook) problem(j plan.Job) string {
 	case j.Stopping && !o.answers(j.Nodes[0]):
 		return fmt.Sprintf("job %s is to stop, and does when node %s, which runs it, answers again", j.ID, o.s.NameOf(j.Nodes[0]))
 	case j.State == plan.Running && !o.answers(j.Nodes[0]) && lone(o.s, j) != "":
-		return fmt.Sprintf("node %s, which runs job %s, does not answer: in a few seconds another node that holds every shard begins it anew or, if there is none, all nodes that hold the shards together; if a shard is missing, start %s again, and the job goes on from its last checkpoint", o.s.NameOf(j.Nodes[0]), j.ID, o.s.NameOf(j.Nodes[0]))
+		return fmt.Sprintf("node %s, which runs job %s, does not answer: in a few seconds another node that holds every shard begins it anew, or all nodes that hold the shards together do; if a shard is missing, start %s again, and the job goes on from its last checkpoint", o.s.NameOf(j.Nodes[0]), j.ID, o.s.NameOf(j.Nodes[0]))
 	case j.State == plan.Running && !o.answers(j.Nodes[0]):
 		return fmt.Sprintf("node %s, which runs job %s, does not answer: start it again, and the job goes on from its last checkpoint", o.s.NameOf(j.Nodes[0]), j.ID)
 	case j.State != plan.Queued:
