@@ -32,7 +32,7 @@ func TestAutoTakesNoLongerThanSingle(t *testing.T) {
 	// Those count that were disturbed least: on a busy machine it takes more of them until each has
 	// had a quiet one.
 	auto, single, n := 0.0, 1.0, 0
-	for n = 0; n < 7 || n < pairs && auto > most*single; n++ {
+	for ; n < 7 || n < pairs && auto > most*single; n++ {
 		for _, by := range []string{"auto", "single"} {
 			took[by] = append(took[by], median(by))
 		}
