@@ -176,10 +176,11 @@ func (s *Source) await(h hot, rows int) bool {
 	return true
 }
 
-// Complete brings the rows that are to be kept and have not come, once most have: there are few, and
-// steps would ask for some again and again. Before, it does nothing. Others may gather meanwhile.
+// Complete brings the rows that are to be kept and have not come, once half have: steps would ask
+// for some again and again, and wait. Before, it does nothing: a run that needs few rows gets no
+// others. Others may gather meanwhile.
 func (s *Source) Complete(ctx context.Context, tally *peer.Tally) (rows int, err error) {
-	const most = 4 // at most one in so many is missing
+	const most = 2 // at most one in so many is missing
 	if s.coming.awaited == 0 || most*(s.coming.awaited-s.coming.came.Load()) > s.coming.awaited {
 		return 0, nil
 	}

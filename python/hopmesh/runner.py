@@ -19,6 +19,8 @@ _LOOK_SECONDS = 0.5
 _END_SECONDS = 5.0
 # A daemon that ends well leaves its script before it stops to listen.
 _GRACE_SECONDS = 3.0
+# A script that ends soon after each start waits longer each time.
+_SHORTEST_REST, _LONGEST_REST, _STEADY_SECONDS = 0.5, 30.0, 60.0
 _LONGEST_LINE = 1 << 16
 Show = Callable[[str, str], None]
 
@@ -63,7 +65,7 @@ def run(
                         continue
                     if code == AGAIN or (code == GONE and alive(one.client)):
                         show(one.node, "starts again from the last checkpoint")
-                        one.start(selector)
+                        one.rest()
                         continue
                     running.remove(one)
                     if code == 0:
@@ -109,6 +111,7 @@ class _Beside:
         self._process: subprocess.Popen[bytes] | None = None
         self._rest, self._last, self._looked = b"", "", 0.0
         self._ended = 0.0
+        self._begun, self._rests_until, self._rests = 0.0, 0.0, 0.0
 
     def start(self, selector: selectors.BaseSelector) -> None:
         """Starts the script, whose output the selector waits for."""
@@ -122,7 +125,14 @@ class _Beside:
         assert self._process.stdout is not None
         os.set_blocking(self._process.stdout.fileno(), False)
         selector.register(self._process.stdout, selectors.EVENT_READ, self)
-        self._looked = time.monotonic()
+        self._looked = self._begun = time.monotonic()
+
+    def rest(self) -> None:
+        """Has the script started again by look, after a while."""
+        now = time.monotonic()
+        steady = now - self._begun >= _STEADY_SECONDS
+        self._rests = min(max(_SHORTEST_REST, 0 if steady else 2 * self._rests), _LONGEST_REST)
+        self._process, self._rests_until = None, now + self._rests
 
     def read(self, selector: selectors.BaseSelector, show: Show) -> bool:
         """Shows the lines that came, and reports whether there may be more."""
@@ -145,8 +155,16 @@ class _Beside:
 
     def look(self, selector: selectors.BaseSelector, show: Show) -> int | None:
         """Returns how the script has ended, if it has or must: by its code, or GONE."""
-        assert self._process is not None
-        code, now = self._process.poll(), time.monotonic()
+        now = time.monotonic()
+        if self._process is None:
+            if not alive(self.client):
+                return GONE
+            if now >= self._rests_until:
+                if self._done():
+                    return 0
+                self.start(selector)
+            return None
+        code = self._process.poll()
         if code is None:
             self._ended = now
             if now - self._looked < _LOOK_SECONDS:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,6 +86,16 @@ def test_output_and_restarts(daemons: dict[str, FakeDaemon]) -> None:
             f"{name}: start 3 k",
             f"{name}: ends without a line's end",
         ]
+
+
+def test_a_script_that_always_starts_again_waits_longer_each_time(
+    daemons: dict[str, FakeDaemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_SHORTEST_REST", 0.1)
+    monkeypatch.setattr(runner, "_LONGEST_REST", 0.2)
+    begun = time.monotonic()
+    assert "n1: start 4 k" in run({"n1": daemons["n1"]}, "again", "again", "again", "end")
+    assert time.monotonic() - begun >= 0.1 + 0.2 + 0.2
 
 
 def test_a_job_that_is_done_is_not_started_again(daemons: dict[str, FakeDaemon]) -> None:

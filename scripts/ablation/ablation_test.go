@@ -36,7 +36,7 @@ func TestRowsAreTrainedOnceAndTold(t *testing.T) {
 		t.Fatalf("%d runs are told as\n%s", n, told.String())
 	}
 	for _, line := range []string{
-		`\| halo of 2 hops fixed +\| \d+\.\d\d ± 0.00 \(\+0\.00\) +\| 100 % +\|`,
+		`\| halo of 2 hops fixed +\| \d+\.\d\d ± 0.00, \*1 still improved\* \(\+0\.00\) +\| 100 % +\|`,
 		`\| Cora +\| one node +\| .* [0-9a-f]{12} +\| 1 of 1`,
 		`\| Cora +\| 3 nodes +\| .* [0-9a-f]{12} +\| 1 of 1`,
 	} {
@@ -84,7 +84,7 @@ func TestBriefly(t *testing.T) {
 	if err := briefly(t.Context(), task{Asked: runs.Asked{Rows: "cora/sage 2/one machine SGD"}}, &told); err != nil {
 		t.Fatal(err)
 	}
-	if !regexp.MustCompile(`one machine SGD +\| \d\d\.\d\d ± \d+\.\d\d +\|`).MatchString(told.String()) {
+	if !regexp.MustCompile(`one machine SGD +\| \d\d\.\d\d ± \d+\.\d\d, \*2 still improved\* +\|`).MatchString(told.String()) {
 		t.Errorf("told is\n%s", told.String())
 	}
 	left, err := os.ReadDir(os.TempDir())
@@ -108,18 +108,40 @@ func TestWhatCanNotBeRun(t *testing.T) {
 // What falls short of the bar is said to, and what was not run, or not with all seeds.
 func TestWhatIsSaidOfMeans(t *testing.T) {
 	at := func(name string, done int, test float64) mean {
-		return mean{row{subject: subject{seeds: 3}, way: way{name: name}}, runs.Mean{Done: done, Test: test, Deviation: 0.25}}
+		return mean{row{seeds: 3, way: way{name: name}}, runs.Mean{Done: done, Test: test, Deviation: 0.25}}
 	}
 	one := at(alone, 3, 80)
 	for want, m := range map[string]mean{
 		"79.10 ± 0.25 (-0.90)":                     at(full, 3, 79.1),
 		"78.90 ± 0.25 (-1.10) **short**":           at(full, 3, 78.9),
+		"78.80 ± 0.25 (-1.20) **short**":           at(scattered, 3, 78.8),
 		"78.90 ± 0.25, *2 of 3* (-1.10) **short**": at(pair, 2, 78.9),
 		"70.00 ± 0.25 (-10.00)":                    at("strict fixed none", 3, 70),
 		"*not run yet*":                            at(full, 0, 0),
 	} {
 		if got := m.beside(&one); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A row whose means are all within noise of one machine's tells nothing, once all seeds are there.
+func TestWhatTellsNothing(t *testing.T) {
+	at := func(done int, test float64) mean {
+		return mean{row{seeds: 5}, runs.Mean{Done: done, Test: test, Deviation: 0.5}}
+	}
+	one := at(5, 80)
+	for _, c := range []struct {
+		ways []mean
+		want string
+	}{
+		{[]mean{at(5, 80.2), at(5, 79.6)}, "noise: tells nothing"},
+		{[]mean{at(5, 80.2), at(5, 79.2)}, ""},
+		{[]mean{at(5, 80.2), at(4, 80)}, ""},
+		{nil, ""},
+	} {
+		if got := tells(c.ways, []mean{one, one}); got != c.want {
+			t.Errorf("%v: %q", c.ways, got)
 		}
 	}
 }
@@ -139,7 +161,7 @@ func TestRowsAreAllDifferent(t *testing.T) {
 		}
 	}
 	slices.Sort(ids)
-	if n := len(slices.Compact(slices.Clone(ids))); n != len(ids) || n != 229 {
+	if n := len(slices.Compact(slices.Clone(ids))); n != len(ids) || n != 254 {
 		t.Errorf("%d rows, %d different", len(ids), n)
 	}
 }

@@ -5,14 +5,14 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
 // subject is a graph with the parameters of all runs on it.
 type subject struct {
 	graph, title string
-	large        bool // rows with few insights are left out
-	slow         bool // deep models need at least twice the epochs, and most with residual connections fail
-	seeds        int
+	large        bool    // rows with few insights are left out
+	slow         bool    // most deep models with residual connections fail
 	batch        int     // a quarter of the training vertices, so that a step does not see all data
 	cap          int     // rows of a sampled halo: a fraction of a group's halo
 	plainRate    float64 // the rate at which SGD learns: with a higher one, even a single machine fails
@@ -21,11 +21,11 @@ type subject struct {
 // subjects returns the graphs.
 func subjects() []subject {
 	return []subject{
-		{"cora", "Cora", false, false, 10, 35, 40, 0.1},
-		{"citeseer", "CiteSeer", false, false, 10, 30, 50, 0.03},
-		{"amazon_photo", "Photo", true, false, 3, 1148, 300, 0},
-		{"coauthor_cs", "CS", true, false, 3, 2750, 500, 0},
-		{"amazon_computers", "Computers", true, true, 3, 2063, 500, 0},
+		{"cora", "Cora", false, false, 35, 40, 0.1},
+		{"citeseer", "CiteSeer", false, false, 30, 50, 0.03},
+		{"amazon_photo", "Photo", true, false, 1148, 300, 0},
+		{"coauthor_cs", "CS", true, false, 2750, 500, 0},
+		{"amazon_computers", "Computers", true, true, 2063, 500, 0},
 	}
 }
 
@@ -54,7 +54,8 @@ var usual = shape{"sage", 2}
 // than on which data a group sees.
 func (s subject) recipe(m shape) recipe.Recipe {
 	r := recipe.DefaultRecipe(m.model)
-	r.Batch, r.Epochs, r.EvalEvery, r.Features = s.batch, 100, 4, "row"
+	runs.Follow(&r, 1)
+	r.Batch, r.Features = s.batch, "row"
 	r.Model.Layers, r.Model.Hidden = m.layers, 32
 	if m.model == "gat" {
 		r.Model.Hidden, r.Model.Heads = 8, 4
@@ -75,13 +76,6 @@ func (s subject) recipe(m shape) recipe.Recipe {
 	}
 	if s.large {
 		r.Features, r.Rate, r.Model.Dropout, r.Optimizer.WeightDecay = "binary-row", 0.005, 0.3, 5e-5
-		r.Epochs, r.EvalEvery = 40, 5
-	}
-	if deep && s.slow {
-		r.Epochs, r.EvalEvery = 80, 10
-		if m.model == "gat" {
-			r.Epochs = 160 // accuracy still rises at the end of half as many
-		}
 	}
 	r.Model.Resolve()
 	return r

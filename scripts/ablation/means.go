@@ -39,17 +39,7 @@ func (all means) of(s subject, m shape, way string) (mean, bool) {
 	return all[at], true
 }
 
-// text returns a mean with its deviation, and the number of seeds if some are missing.
-func (m *mean) text() string {
-	if m.Done == 0 {
-		return "*not run yet*"
-	}
-	text := fmt.Sprintf("%.2f ± %.2f", m.Test, m.Deviation)
-	if m.Done < m.seeds {
-		text += fmt.Sprintf(", *%d of %d*", m.Done, m.seeds)
-	}
-	return text
-}
+func (m *mean) text() string { return m.Text(m.seeds) }
 
 // bar is how far below one machine groups with a halo and sweep may be, in points.
 const bar = 1.0
@@ -62,10 +52,27 @@ func (m *mean) beside(one *mean) string {
 		return text
 	}
 	text += fmt.Sprintf(" (%+.2f)", m.Test-one.Test)
-	if (m.name == full || m.name == pair) && m.Test < one.Test-bar {
+	if (m.name == full || m.name == pair || m.name == scattered) && m.Test < one.Test-bar {
 		text += " **short**"
 	}
 	return text
+}
+
+// tells returns a remark on a row: whether its means differ from those of one machine by more than
+// noise. A row in which none does tells nothing of what groups see.
+func tells(ways, ones []mean) string {
+	for i := range ways {
+		if ways[i].Done < ways[i].seeds || ones[i].Done < ones[i].seeds {
+			return ""
+		}
+		if !runs.Noise(&ways[i].Mean, &ones[i].Mean) {
+			return ""
+		}
+	}
+	if len(ways) == 0 {
+		return ""
+	}
+	return "noise: tells nothing"
 }
 
 // show adds the requested tables to a page.

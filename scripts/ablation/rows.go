@@ -37,6 +37,7 @@ type way struct {
 // Names of ways that are looked up.
 const (
 	alone      = "one machine"
+	scattered  = "random halo swept"
 	aloneBySGD = "one machine SGD"
 	full       = "halo swept"
 	pair       = "halo swept in 2 groups"
@@ -60,13 +61,16 @@ const (
 	ofBatch = "grappa.correction=batch"
 )
 
-// few returns the ways of the first table: one machine, and halo and sweep in two and
-// four groups.
+// few returns the ways of the first table: one machine, halo and sweep in two and four groups,
+// and in four where shards are random, which is where isolation hurts.
 func few() []way {
+	random := apart(scattered)
+	random.random = true
 	return []way{
 		{name: alone, sharing: strategy.Settings{Strategy: strategy.Single}},
 		apart(full),
 		apart(pair, "grappa.groups=2"),
+		random,
 	}
 }
 
@@ -143,7 +147,8 @@ type row struct {
 	subject
 	shape
 	way
-	epochs int // 0: the recipe's number
+	seeds  int
+	epochs int // 0: as the protocol says
 }
 
 func (r row) id() string { return fmt.Sprintf("%s/%s/%s", r.graph, r.shape, r.name) }
@@ -162,7 +167,7 @@ func (r row) run() runs.Row {
 func rows() (list []row) {
 	known := map[string]bool{}
 	add := func(s subject, m shape, w way) {
-		r := row{s, m, w, 0}
+		r := row{s, m, w, runs.Seeds, 0}
 		if !known[r.id()] {
 			list = append(list, r)
 		}
@@ -208,7 +213,8 @@ func (r row) whole() recipe.Recipe {
 	}
 	if r.plain {
 		w.Optimizer = nn.OptimizerSpec{Kind: "sgd", Momentum: 0.9, WeightDecay: w.Optimizer.WeightDecay}
-		w.Rate, w.Epochs, w.EvalEvery = r.plainRate, 3*w.Epochs, 3*w.EvalEvery // SGD is slower
+		w.Rate = r.plainRate
+		runs.Follow(&w, 3) // SGD is slower
 	}
 	if r.epochs > 0 {
 		w.Epochs = r.epochs

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// models returns the lines of the first table: a model on a graph by one machine, and in
-// two and four groups that have a halo and sweep.
+// models returns the lines of the first table: a model on a graph by one machine, in two and four
+// groups that have a halo and sweep, and in four whose shards are random.
 func (all means) models() [][]string {
-	lines := [][]string{{"graph", "model", "layers", "seeds", "one machine", "2 groups", "4 groups"}}
+	lines := [][]string{{"graph", "model", "layers", "seeds", "one machine", "2 groups", "4 groups", "4 groups, random shards", ""}}
 	for _, s := range subjects() {
 		for _, m := range shapes() {
 			one, known := all.of(s, m, alone)
@@ -17,11 +17,13 @@ func (all means) models() [][]string {
 				continue
 			}
 			line := []string{s.title, strings.ToUpper(m.model), fmt.Sprint(m.layers), fmt.Sprint(one.seeds), one.text()}
-			for _, way := range []string{pair, full} {
+			var ways, ones []mean
+			for _, way := range []string{pair, full, scattered} {
 				if groups, known := all.of(s, m, way); known {
-					line = append(line, groups.beside(&one))
+					line, ways, ones = append(line, groups.beside(&one)), append(ways, groups), append(ones, one)
 				}
 			}
+			line = append(line, tells(ways, ones))
 			if len(line) == len(lines[0]) {
 				lines = append(lines, line)
 			}
@@ -39,8 +41,9 @@ func (all means) ways() [][]string {
 			graphs, head = append(graphs, s), append(head, s.title)
 		}
 	}
-	lines := [][]string{append(head, "edges seen")}
+	lines := [][]string{append(head, "edges seen", "")}
 	for _, w := range ways() {
+		var beside, ones []mean
 		line, least, most, known := []string{w.name}, 100.0, 0.0, false
 		for _, s := range graphs {
 			m, asked := all.of(s, usual, w.name)
@@ -54,7 +57,7 @@ func (all means) ways() [][]string {
 				baseline = aloneBySGD
 			}
 			if one, there := all.of(s, usual, baseline); there && w.name != baseline {
-				line = append(line, m.beside(&one))
+				line, beside, ones = append(line, m.beside(&one)), append(beside, m), append(ones, one)
 			} else {
 				line = append(line, m.text())
 			}
@@ -73,7 +76,7 @@ func (all means) ways() [][]string {
 		default:
 			line = append(line, fmt.Sprintf("%.0f to %.0f %%", least, most))
 		}
-		lines = append(lines, line)
+		lines = append(lines, append(line, tells(beside, ones)))
 	}
 	return lines
 }

@@ -55,7 +55,7 @@ func TestRowsAreTrainedOnceAndTold(t *testing.T) {
 // The first seed of all rows of a subject is trained before the second.
 func TestFirstSeedsComeFirst(t *testing.T) {
 	list := rows(0)[:4]
-	if todo := (task{}).todo(list); len(todo) != 10*4 || todo[39].Seeds != 10 {
+	if todo := (task{}).todo(list); len(todo) != runs.Seeds*4 || todo[4*runs.Seeds-1].Seeds != runs.Seeds {
 		t.Errorf("all seeds are %d rows", len(todo))
 	}
 	names := ""

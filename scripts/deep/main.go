@@ -26,15 +26,15 @@ import (
 // task holds the command's options.
 type task struct {
 	runs.Asked
-	seeds  int // 0: the row's number
-	epochs int // 0: the recipes' numbers
+	seeds  int // 0: as the protocol says
+	epochs int // 0: as the protocol says
 }
 
 func main() {
 	var t task
 	t.Flags("scripts/deep/runs.jsonl")
-	flag.IntVar(&t.seeds, "seeds", 0, "of each row; 0: as many as it has")
-	flag.IntVar(&t.epochs, "epochs", 0, "of each run, to try it; 0: as its recipe says")
+	flag.IntVar(&t.seeds, "seeds", 0, "of each row; 0: as the protocol says")
+	flag.IntVar(&t.epochs, "epochs", 0, "of each run, to try it; 0: as the protocol says")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -76,7 +76,7 @@ func (t task) todo(list []row) (todo []runs.Row) {
 		for n < len(list) && list[n].subject.id() == list[0].subject.id() {
 			n++
 		}
-		for seeds := range cmp.Or(t.seeds, list[0].seeds) {
+		for seeds := range cmp.Or(t.seeds, runs.Seeds) {
 			for _, r := range list[:n] {
 				todo = append(todo, r.run(seeds+1))
 			}
@@ -92,7 +92,7 @@ const bar = 1.0
 // table adds a line for each row to a page, with its difference from graph's mean.
 func (t task) table(list []row, k *runs.Kept, p *result.Page) error {
 	table := result.Table{Head: []string{"Table", "Graph", "Model", "By", "Seeds", "Test accuracy", "Beside graph", "", "Commit"}}
-	exactly := map[string]float64{} // graph's mean, by subject
+	exactly := map[string]runs.Mean{} // of graph, by subject
 	for _, r := range list {
 		run := r.run(t.seeds)
 		m, err := k.Of(run)
@@ -101,12 +101,15 @@ func (t task) table(list []row, k *runs.Kept, p *result.Page) error {
 		}
 		mean, apart, verdict, of := "not run", "", "", r.table+r.subject.id()
 		if m.Done > 0 {
-			mean = fmt.Sprintf("%.2f ± %.2f", m.Test, m.Deviation)
+			mean = m.Text(m.Done) // a column says how many are missing
 			if r.name == exact.name {
-				exactly[of] = m.Test
+				exactly[of] = m
 			} else if one, ok := exactly[of]; ok {
-				apart = fmt.Sprintf("%+.2f", m.Test-one)
-				verdict = verdictOf(r, m.Test-one, m.Done == run.Seeds)
+				apart = fmt.Sprintf("%+.2f", m.Test-one.Test)
+				verdict = verdictOf(r, m.Test-one.Test, m.Done == run.Seeds)
+				if runs.Noise(&m, &one) {
+					apart += ", noise"
+				}
 			}
 		}
 		table.Add(r.table, r.title, r.model, r.name, fmt.Sprintf("%d of %d", m.Done, run.Seeds), mean, apart, verdict, strings.Join(m.Commits, " "))

@@ -22,7 +22,6 @@ type subject struct {
 	title  string
 	model  string
 	recipe recipe.Recipe
-	seeds  int
 }
 
 // way is how a subject is trained.
@@ -44,14 +43,14 @@ func (s subject) id() string {
 	return fmt.Sprintf("%s/%s-%d", s.graph, s.recipe.Model.Model, s.recipe.Model.Layers)
 }
 
-// run returns the row for that many seeds; 0: the row's number.
+// run returns the row for that many seeds; 0: as the protocol says.
 func (r row) run(seeds int) runs.Row {
 	recipe := r.recipe
 	recipe.Sharing = r.sharing
-	return runs.Row{Name: r.id(), Graph: r.graph, Cut: build.Options{Shards: chunks, Partitioner: "multilevel"}, Recipe: recipe, Seeds: cmp.Or(seeds, r.seeds)}
+	return runs.Row{Name: r.id(), Graph: r.graph, Cut: build.Options{Shards: chunks, Partitioner: "multilevel"}, Recipe: recipe, Seeds: cmp.Or(seeds, runs.Seeds)}
 }
 
-// rows returns all lines, of that many epochs each; 0: the recipes' numbers.
+// rows returns all lines, of that many epochs each; 0: as the protocol says.
 func rows(epochs int) (list []row) {
 	for _, s := range subjects() {
 		if epochs > 0 {
@@ -104,29 +103,28 @@ var ways = map[string][]way{
 	},
 }
 
-// subjects returns the models and graphs, in the order in which they are trained. With
-// these rates and epochs, graph learns in minutes.
+// subjects returns the models and graphs, in the order in which they are trained.
 func subjects() (list []subject) {
-	add := func(table, graph, model string, layers, seeds int) {
+	add := func(table, graph, model string, layers int) {
 		g := graphs[graph]
 		r := recipe.DefaultRecipe(model)
 		r.Model.Layers, r.Model.Hidden, r.Features = layers, 64, g.features
-		r.Optimizer.WeightDecay, r.Rate, r.Epochs, r.EvalEvery = g.decay, g.rate, g.epochs, 5
-		list = append(list, subject{table, graph, g.title, fmt.Sprintf("%s, %d layers", names[model], layers), r, seeds})
+		r.Optimizer.WeightDecay, r.Rate = g.decay, g.rate
+		runs.Follow(&r, 1)
+		list = append(list, subject{table, graph, g.title, fmt.Sprintf("%s, %d layers", names[model], layers), r})
 	}
 	const cs, computers = "coauthor_cs", "amazon_computers"
-	const few, many = 3, 10 // of Cora's 140 training vertices, three are too few to decide anything
 	for _, model := range []string{"gcnii", "resgcn"} {
-		add(beside, "cora", model, 16, many)
+		add(beside, "cora", model, 16)
 	}
 	for _, graph := range []string{cs, computers} {
 		for _, model := range []string{"gcnii", "resgcn"} {
-			add(beside, graph, model, 16, few)
+			add(beside, graph, model, 16)
 		}
 	}
-	add(technique, "cora", "gcnii", 16, few)
-	add(failing, "cora", "gcn", 8, few)
-	add(failing, "cora", "gcn", 32, 1) // none of them learns anything
+	add(technique, "cora", "gcnii", 16)
+	add(failing, "cora", "gcn", 8)
+	add(failing, "cora", "gcn", 32) // none of them learns anything
 	return list
 }
 
@@ -136,9 +134,8 @@ var names = map[string]string{"gcn": "GCN", "gcnii": "GCNII", "resgcn": "ResGCN+
 var graphs = map[string]struct {
 	title, features string
 	decay, rate     float64
-	epochs          int
 }{
-	"cora":             {"Cora", "row", 5e-4, 0.01, 200},
-	"coauthor_cs":      {"CS", "none", 5e-5, 0.01, 60},
-	"amazon_computers": {"Computers", "none", 5e-5, 0.01, 300},
+	"cora":             {"Cora", "row", 5e-4, 0.01},
+	"coauthor_cs":      {"CS", "none", 5e-5, 0.01},
+	"amazon_computers": {"Computers", "none", 5e-5, 0.01},
 }

@@ -31,7 +31,7 @@ func kepts(t *testing.T, change func(c cell, r *run) bool) report {
 				Memory: memory, Accuracy: 0.5, Chosen: "leap", Version: "v1",
 			}
 			if change == nil || change(c, &r) {
-				k.runs = append(k.runs, r)
+				k.Items = append(k.Items, r)
 			}
 		}
 	}

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
+
+	"github.com/hopmesh/hopmesh/scripts/kept"
 )
 
 // A run is one repetition of a cell: a line of the file of runs.
@@ -29,54 +26,13 @@ type run struct {
 	Others     float64   `json:"others"`           // cores that the rest of the machine used meanwhile
 }
 
-// kept holds the runs of a file of one JSON object per line.
-type kept struct {
-	file string
-	runs []run
-	text []byte // the file's whole lines
-}
+// history holds the finished runs.
+type history struct{ *kept.File[run] }
 
-// load reads the runs of a file, which need not exist. A line that was cut off when the program
-// was stopped is left out.
-func load(file string) (*kept, error) {
-	k := &kept{file: file}
-	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return k, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	lines := bufio.NewReader(f)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return k, nil // and nothing, or half a line
-		}
-		if err != nil {
-			return nil, err
-		}
-		var r run
-		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, fmt.Errorf("%s has a line that is no run: remove it: %w", file, err)
-		}
-		k.runs, k.text = append(k.runs, r), append(k.text, line...)
-	}
-}
-
-// add writes the file with one more run at once.
-func (k *kept) add(r run) error {
-	line, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	k.runs, k.text = append(k.runs, r), append(append(k.text, line...), '\n')
-	beside := k.file + ".new"
-	if err := os.WriteFile(beside, k.text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(beside, k.file)
+// load reads the runs of a file, which need not exist.
+func load(file string) (history, error) {
+	k, err := kept.Load[run](file)
+	return history{k}, err
 }
 
 // is reports whether a run is one of a cell as it is today.
@@ -85,8 +41,8 @@ func (r run) is(c cell, programs programs) bool {
 }
 
 // of returns the runs of a cell, without those that failed.
-func (k *kept) of(c cell, programs programs) (list []run) {
-	for _, r := range k.runs {
+func (k history) of(c cell, programs programs) (list []run) {
+	for _, r := range k.Items {
 		if r.is(c, programs) && r.Error == "" {
 			list = append(list, r)
 		}
@@ -95,7 +51,7 @@ func (k *kept) of(c cell, programs programs) (list []run) {
 }
 
 // done reports whether a repetition of a cell needs not be run again.
-func (k *kept) done(c cell, repetition int, programs programs) bool {
+func (k history) done(c cell, repetition int, programs programs) bool {
 	for _, r := range k.of(c, programs) {
 		if r.Repetition == repetition {
 			return true
@@ -105,8 +61,8 @@ func (k *kept) done(c cell, repetition int, programs programs) bool {
 }
 
 // failed returns why the last run of a cell that has none but failures failed, or "".
-func (k *kept) failed(c cell, programs programs) (why string) {
-	for _, r := range k.runs {
+func (k history) failed(c cell, programs programs) (why string) {
+	for _, r := range k.Items {
 		if r.is(c, programs) {
 			why = r.Error
 		}

@@ -22,7 +22,7 @@ func cellOf(t *testing.T, m model, name string) cell {
 func TestFinishedRunsAreKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "runs.jsonl")
 	k, err := load(file)
-	if err != nil || len(k.runs) != 0 {
+	if err != nil || len(k.Items) != 0 {
 		t.Fatalf("%+v, %v", k, err)
 	}
 	now := programs{"a", "b"}
@@ -40,7 +40,7 @@ func TestFinishedRunsAreKept(t *testing.T) {
 				r.Settings = theirs.settings()
 			}
 		}
-		if err := k.add(r); err != nil {
+		if err := k.Add(r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,7 +52,7 @@ func TestFinishedRunsAreKept(t *testing.T) {
 	if err := os.WriteFile(file, append(whole, `{"cell":"`...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if k, err = load(file); err != nil || len(k.runs) != 5 {
+	if k, err = load(file); err != nil || len(k.Items) != 5 {
 		t.Fatalf("%+v, %v", k, err)
 	}
 	for n, want := range map[int]bool{1: true, 2: false, 3: false} {
@@ -63,11 +63,11 @@ func TestFinishedRunsAreKept(t *testing.T) {
 	if !k.done(theirs, 1, now) || k.done(theirs, 1, programs{"a", "new"}) || k.failed(ours, now) != "too slow" {
 		t.Errorf("theirs is done: %t; ours failed: %q", k.done(theirs, 1, now), k.failed(ours, now))
 	}
-	if err := k.add(run{Cell: theirs.key(), Repetition: 2, Program: "b"}); err != nil {
+	if err := k.Add(run{Cell: theirs.key(), Repetition: 2, Program: "b"}); err != nil {
 		t.Fatal(err)
 	}
-	if k, err = load(file); err != nil || len(k.runs) != 6 {
-		t.Errorf("after a line that was cut off: %d runs, %v", len(k.runs), err)
+	if k, err = load(file); err != nil || len(k.Items) != 6 {
+		t.Errorf("after a line that was cut off: %d runs, %v", len(k.Items), err)
 	}
 	if err := os.WriteFile(file, []byte("no run\n"), 0o600); err != nil {
 		t.Fatal(err)

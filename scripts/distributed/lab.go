@@ -23,7 +23,7 @@ type lab struct {
 	folder   string // of what is kept
 	programs programs
 	version  string
-	kept     *kept
+	kept     history
 	progress io.Writer
 }
 
@@ -91,7 +91,7 @@ func (b *lab) on(ctx context.Context, s setup, todo []cell, repetition int) (err
 			r.Error = strings.Join(strings.Fields(err.Error()), " ")
 		}
 		b.say("%d: %s (%.0f s)", repetition, r, time.Since(began).Seconds())
-		if err := b.kept.add(r); err != nil {
+		if err := b.kept.Add(r); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // A report is what is kept of a list of cells.
 type report struct {
 	cells       []cell
-	kept        *kept
+	kept        history
 	programs    programs
 	repetitions int
 }

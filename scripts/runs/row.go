@@ -29,6 +29,7 @@ type Row struct {
 // Mean is the mean over the finished seeds of a row.
 type Mean struct {
 	Done            int
+	Capped          int     // of them, runs that ended while validation still improved
 	Test, Deviation float64 // percent
 	Runs            []Run   // by seed
 	Commits         []string
@@ -46,6 +47,9 @@ func (k *Kept) Of(r Row) (m Mean, err error) {
 			m.Runs = append(m.Runs, one)
 			m.Commits = append(m.Commits, one.Commit)
 			tests = append(tests, one.Test)
+			if one.Capped {
+				m.Capped++
+			}
 		}
 	}
 	slices.Sort(m.Commits)
@@ -61,7 +65,7 @@ func (k *Kept) done(r Row) (map[uint64]Run, error) {
 		return nil, err
 	}
 	found := map[uint64]Run{}
-	for _, one := range k.runs {
+	for _, one := range k.Items {
 		if one.Row == r.Name && one.Recipe == id && one.Nodes == r.Nodes {
 			found[one.Seed] = one
 		}
@@ -109,7 +113,7 @@ func (k *Kept) Finish(ctx context.Context, folder string, rows []Row) (err error
 			}
 			one.Commit = commit
 			fmt.Fprintf(os.Stderr, "%s, seed %d: %.2f (epoch %d, %.0f s)\n", one.Row, seed, one.Test, one.Epoch, one.Seconds)
-			if err := k.add(one); err != nil {
+			if err := k.Add(one); err != nil {
 				return err
 			}
 		}
@@ -154,7 +158,7 @@ func (r Row) train(ctx context.Context, g *graphs.Graph, seed uint64) (Run, erro
 		val, test = m.Val[recipe.Metric], m.Test[recipe.Metric]
 	}
 	return Run{
-		Row: r.Name, Recipe: id, Seed: seed, Nodes: r.Nodes, Epoch: best.Epoch, Val: 100 * val, Test: 100 * test,
+		Row: r.Name, Recipe: id, Seed: seed, Nodes: r.Nodes, Epoch: best.Epoch, Capped: recipe.Patience > 0 && !result.Early, Val: 100 * val, Test: 100 * test,
 		Seconds: time.Since(begun).Seconds(), Seen: result.Last.Seen, Hash: result.Last.Hash,
 	}, nil
 }

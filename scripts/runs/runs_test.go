@@ -12,8 +12,8 @@ import (
 func TestFinishedRunsAreKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "runs.jsonl")
 	k, err := Load(file)
-	if err != nil || len(k.runs) != 0 {
-		t.Fatalf("nothing was kept yet: %v, %v", k.runs, err)
+	if err != nil || len(k.Items) != 0 {
+		t.Fatalf("nothing was kept yet: %v, %v", k.Items, err)
 	}
 	r := Row{Name: "cora/GCN", Recipe: recipe.DefaultRecipe("gcn"), Seeds: 2}
 	id, err := digest(r.Recipe)
@@ -21,7 +21,7 @@ func TestFinishedRunsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for seed := range uint64(3) {
-		if err := k.add(Run{Row: "cora/GCN", Recipe: id, Seed: 2 - seed, Commit: "abc", Test: 82 - float64(seed)}); err != nil {
+		if err := k.Add(Run{Row: "cora/GCN", Recipe: id, Seed: 2 - seed, Commit: "abc", Test: 82 - float64(seed)}); err != nil {
 			t.Fatal(err)
 		}
 	}

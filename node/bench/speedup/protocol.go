@@ -20,8 +20,8 @@ import (
 //     nodes, fan-outs 10,10 and 15,10,5, the seed 1. Nothing else is set: one node trains by single,
 //     several by leap.
 //   - Each node has 0.45 of a core, and a link of 400 Mbit/s both ways or one without a bound.
-//   - An epoch's time is the median of the second to the fourth. The first brings the rows that are
-//     kept, and stands beside it.
+//   - An epoch's time is the median of the second to the fourth. The first brings rows that
+//     are kept, and stands beside it. A node that has half of them then brings the others.
 //   - The ceiling of n nodes is n times the processor time of an epoch on one node, divided by that
 //     of all n nodes when each holds every shard, so that no row travels. Processor time is what
 //     the processes use in eight epochs more.
