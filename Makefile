@@ -144,7 +144,7 @@ endif
 	cd python && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=.:build PYTHON_HOPMESH=$(CURDIR)/bin/hopmesh DGLBACKEND=pytorch $(LOADER_PYTHON) -W ignore bench.py $(if $(RESULTS),$(abspath $(RESULTS))/python.md)
 
 .PHONY: accuracy-python
-accuracy-python: $(PYTHON_TESTS) build ## a PyTorch model through the loader beside plain PyG, accuracy of 5 seeds (RESULTS=docs/results writes a page)
+accuracy-python: $(PYTHON_TESTS) build ## a PyTorch model through the loader beside plain PyG, accuracy of 5 seeds (ONLY=Cora,... selects; RESULTS=docs/results writes a page)
 	$(IN_PYTHON)/python -W ignore accuracy.py $(CURDIR) $(if $(RESULTS),$(abspath $(RESULTS))/python-accuracy.md)
 
 $(PYTHON_TESTS): python/tests/requirements.txt

@@ -3,7 +3,7 @@
     python accuracy.py CHECKOUT [PAGE.md]
 
 writes the test accuracy at the best validation epoch of each, on the graphs that a checkout has,
-to a page too. It needs PyTorch and PyG. SEEDS and GRAPHS=Cora,... in the environment select.
+to a page too. It needs PyTorch and PyG. SEEDS and ONLY=Cora,... in the environment select.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def compare(path: str, seeds: int) -> tuple[Any, Any]:
 
 def main(checkout: str, page: str | None) -> None:
     seeds = int(os.environ.get("SEEDS") or "5")
-    chosen = [name for name in (os.environ.get("GRAPHS") or "").split(",") if name]
+    chosen = [name for name in (os.environ.get("ONLY") or "").split(",") if name]
     lines = [
         "# Accuracy through the Python loader", "",
         "| Printed by | `make accuracy-python` |", "|---|---|",
