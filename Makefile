@@ -324,6 +324,10 @@ bench-peers: $(PEERS) ## epochs beside PyG's and DGL's on this machine's CPU (ne
 bench-distributed: build $(PEERS) ## beside DistDGL and DDP on shaped nodes; goes on where it stopped (needs root; ONLY=headline takes 15 minutes)
 	$(GO) run ./scripts/distributed -python $(PEERS)/bin/python -only '$(or $(ONLY),all)' $(call page,-out,distributed)
 
+.PHONY: reproduce
+reproduce: build ## claims of the three papers beside our figures; goes on where it stopped, some two hours (needs root; PAPER=leapgnn,grappa,gnnpipe selects)
+	$(GO) run ./scripts/reproduce -only '$(PAPER)' $(if $(RESULTS),-out '$(RESULTS)')
+
 .PHONY: bench-python-distributed
 bench-python-distributed: build $(PEERS) ## the Python loader beside DistDGL's on three shaped nodes, in 10 minutes (needs root; fetches 1.5 GB)
 	$(GO) run ./scripts/distributed -python $(PEERS)/bin/python -loaders $(call page,-out,python-distributed)

@@ -88,7 +88,7 @@ func all(ctx context.Context, t task, to io.Writer) error {
 	if !t.Show {
 		failed = k.Finish(ctx, t.Graphs, todo)
 	}
-	return errors.Join(failed, t.print(list, k, to))
+	return errors.Join(failed, t.print(list, k, to), k.WriteMeans(t.Means, todo))
 }
 
 // print prints the results, plots them and writes them.

@@ -74,5 +74,12 @@ func all(ctx context.Context, t options) error {
 	} else {
 		failed = errors.Join(failed, table(t.list, k, page))
 	}
-	return errors.Join(failed, page.Print(os.Stdout), page.Write(t.Out))
+	var rows []runs.Row
+	for _, r := range t.list {
+		rows = append(rows, r.on(0))
+		if t.nodes > 0 {
+			rows = append(rows, r.on(t.nodes))
+		}
+	}
+	return errors.Join(failed, page.Print(os.Stdout), page.Write(t.Out), k.WriteMeans(t.Means, rows))
 }

@@ -65,7 +65,11 @@ func all(ctx context.Context, t task, to io.Writer) error {
 	}
 	page := &result.Page{Title: "Deep models", Command: result.Command("go run ./scripts/deep")}
 	failed = errors.Join(failed, t.table(list, k, page))
-	return errors.Join(failed, page.Print(to), page.Write(t.Out))
+	var rows []runs.Row
+	for _, r := range list {
+		rows = append(rows, r.run(t.seeds))
+	}
+	return errors.Join(failed, page.Print(to), page.Write(t.Out), k.WriteMeans(t.Means, rows))
 }
 
 // todo returns the rows in the order in which they are trained: the rows of a subject

@@ -14,6 +14,7 @@ type Asked struct {
 	Rows   string // parts of the names of the rows to run, separated by commas; "": all
 	Show   bool   // run nothing, print the kept runs
 	Out    string // a Markdown file for the result, or ""
+	Means  string // a JSON file for the means of all rows, or ""
 }
 
 // Flags defines the flags of a command. kept is the default file of finished runs.
@@ -22,6 +23,7 @@ func (a *Asked) Flags(kept string) {
 	flag.StringVar(&a.Kept, "kept", kept, "the file of finished runs")
 	flag.StringVar(&a.Rows, "rows", "", "parts of the names of the rows to run, between commas")
 	flag.BoolVar(&a.Show, "show", false, "run nothing, print what is there")
+	flag.StringVar(&a.Means, "means", "", "write the mean of each row into a JSON file too")
 	flag.StringVar(&a.Out, "out", "", "write the result into a Markdown file too, with the machine and the date")
 }
 
