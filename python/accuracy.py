@@ -125,8 +125,9 @@ One model in both columns: two of PyG's SAGEConv, 64 wide, dropout 0.5, Adam wit
 weight decay 0.0005, {EPOCHS} epochs of batches of {BATCH} seed vertices with all of their \
 neighbours. Plain PyG trains in one process. The loader's model trains on three nodes, each with \
 a process of its own, whose gradients are summed through the mesh. An accuracy is that of the test \
-vertices at the first epoch with the best validation, evaluated on the whole graph. The page has mean \
-and deviation over the seeds, which both columns share. The two means may be {BAR:g} point apart.
+vertices at the first epoch with the best validation, evaluated on the whole graph. The page has \
+mean and deviation over the seeds, which both columns share. The two means may be {BAR:g} point \
+apart.
 """
 
 

@@ -26,7 +26,8 @@ class Graph:
     """A graph in memory. Vertices are in the order of their ids.
 
     ``y`` is -1 where there is no label, or has columns of float32, with NaN for a missing one.
-    ``edge_weight`` is None if all weigh 1.
+    ``edge_weight`` is None if all weigh 1. ``edge_type`` has the number of each edge's relation,
+    in the order of ``Dataset.about["types"]["relations"]``; it is None where there are none.
     """
 
     x: NDArray[np.float32]
@@ -37,6 +38,7 @@ class Graph:
     test_mask: NDArray[np.bool_]
     ids: NDArray[Any]
     edge_weight: NDArray[np.float32] | None = None
+    edge_type: NDArray[np.int64] | None = None
 
     def to_pyg(self) -> Any:
         """Returns the graph as a PyG ``Data``, with its ids as ``ids``."""
@@ -109,6 +111,7 @@ class Dataset:
         targets = np.concatenate([np.diff(s["indptr"]) for _, s in shards])
         sources = np.concatenate([s["indices"] for _, s in shards])
         weights = [s["weights"] for _, s in shards if "weights" in s]
+        relations = [s["relations"] for _, s in shards if "relations" in s]
         masks = {f"{name}_mask": marks == mark for name, mark in _MARKS.items()}
         return Graph(
             x=np.concatenate([_features(m, s) for m, s in shards])[order],
@@ -116,6 +119,7 @@ class Dataset:
             y=np.concatenate([_labels(s) for _, s in shards])[order],
             ids=ids[order],
             edge_weight=np.concatenate(weights) if weights else None,
+            edge_type=np.concatenate(relations).astype(np.int64) if relations else None,
             **masks,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -94,6 +94,7 @@ class Place:
     layer: int  # from 0
     answers: bool  # its output is the scores
     first: Rows  # what the first layer was given
+    relations: Sequence[Edges] = ()  # the edges of each relation, each of weight 1
 
 
 def _gcn(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
@@ -142,6 +143,49 @@ def _mlp(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
     return x @ w["weight"]
 
 
+def _rgcn(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
+    if "bases.weight" in w:
+        bases = w["bases.weight"].reshape(w["bases.shares"].shape[1], -1)
+        weight = (w["bases.shares"] @ bases).reshape(-1, w["bases.weight"].shape[1])
+    else:
+        weight = w["weight"]
+    means = np.concatenate([one.mean(x) for one in at.relations], axis=1)
+    heard: Rows = means @ weight + x @ w["root.weight"]
+    return heard
+
+
+def _hetero(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
+    """Sums or averages a convolution of each relation over those that end at a vertex' type."""
+    convolve = _CONVOLUTIONS[at.spec["model"].removeprefix(_HETERO)]
+    n = len(at.relations)
+    parts = {
+        name.removeprefix("relations."): np.split(weight, n)
+        for name, weight in w.items()
+        if name.startswith("relations.")
+    }
+    each = [
+        convolve({k: part[r] for k, part in parts.items()}, x, one, at)
+        + (parts["bias"][r] if "bias" in parts else 0)
+        for r, one in enumerate(at.relations)
+    ]
+    if ends := at.spec.get("ends"):
+        types = np.array(ends.split(","), dtype=np.int64)
+        # A vertex' type is that at which its in-edges end, and none without any.
+        of = np.full(len(x), -1)
+        for kind, one in zip(types, at.relations, strict=True):
+            of[one.present] = kind
+        reached = types[:, None] == of
+    else:
+        reached = np.ones((n, len(x)), dtype=bool)
+    total = np.zeros_like(each[0])
+    for y, here in zip(each, reached, strict=True):
+        total += np.where(here[:, None], y, 0)
+    if at.spec.get("across") == "mean":
+        total /= np.maximum(reached.sum(0), 1)[:, None]
+    return total
+
+
+_HETERO = "hetero:"
 _CONVOLUTIONS: dict[str, Callable[[Weights, Rows, Edges, Place], Rows]] = {
     "gcn": _gcn,
     "sage": _sage,
@@ -150,6 +194,7 @@ _CONVOLUTIONS: dict[str, Callable[[Weights, Rows, Edges, Place], Rows]] = {
     "gcnii": _gcnii,
     "resgcn": _sage,
     "mlp": _mlp,
+    "rgcn": _rgcn,
 }
 
 
@@ -168,11 +213,9 @@ class Model:
             )
         self.metadata, self.weights = metadata, weights
         self.spec: dict[str, Any] = json.loads(metadata["model"])
-        if self.spec["model"] not in _CONVOLUTIONS:
-            raise Error(
-                f"load_model computes no {self.spec['model']}: models that tell relations apart "
-                "are computed by `hopmesh predict`, others may need a newer hopmesh"
-            )
+        self._apart = self.spec["model"].startswith(_HETERO)
+        if self.spec["model"].removeprefix(_HETERO) not in _CONVOLUTIONS:
+            raise Error(f"load_model computes no {self.spec['model']}: it may need a newer hopmesh")
         self.features, self.classes = int(metadata["features"]), int(metadata["classes"])
 
     def __repr__(self) -> str:
@@ -180,13 +223,18 @@ class Model:
         return f"<Model {spec['model']}: {self.features} features, {self.classes} classes>"
 
     def predict(
-        self, x: ArrayLike, edge_index: ArrayLike, edge_weight: ArrayLike | None = None
+        self,
+        x: ArrayLike,
+        edge_index: ArrayLike,
+        edge_weight: ArrayLike | None = None,
+        edge_type: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
         """Returns the scores of every vertex, before softmax, as the daemon computes them.
 
         ``x`` holds the features as they were imported: they are normalised here as they were for
         training. An edge carries messages from ``edge_index[0]`` to ``edge_index[1]``. Weights
-        count for gcn, gin and gcnii.
+        count for gcn, gin and gcnii. ``edge_type`` has the number of each edge's relation, for
+        models that tell relations apart.
         """
         rows = np.asarray(x, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.features:
@@ -194,16 +242,23 @@ class Model:
                 f"x has the shape {rows.shape}, and the model takes {self.features} features"
             )
         edges = Edges(edge_index, edge_weight, len(rows))
+        related = self._related(edge_index, edge_type, len(rows))
         if self._loops():
             edges = edges.looped()
-        return self._forward(self._normalised(rows), edges).astype(np.float32)
+        return self._forward(self._normalised(rows), edges, related).astype(np.float32)
 
     def to_torch(self) -> Any:
         """Returns the model as a ``torch.nn.Module`` on PyG's layers, in eval mode.
 
         Its ``forward(x, edge_index, edge_weight=None)`` gives what :meth:`predict` does, and its
-        parameters can be trained. It needs torch and torch_geometric.
+        parameters can be trained. It needs torch and torch_geometric. Models that tell relations
+        apart have none.
         """
+        if "relations" in self.spec:
+            raise Error(
+                f"to_torch makes no module of {self.spec['model']}, which tells relations apart: "
+                "compute with predict(x, edge_index, edge_type=...)"
+            )
         try:
             from hopmesh import modules
         except ImportError:
@@ -212,6 +267,27 @@ class Model:
             ) from None
         how = self.metadata["normalize_features"]
         return modules.Network(self.spec, how, self._loops(), self.features, self.weights)
+
+    def _related(
+        self, edge_index: ArrayLike, edge_type: ArrayLike | None, vertices: int
+    ) -> list[Edges]:
+        """Returns the edges of each relation, for models that tell them apart."""
+        n = self.spec.get("relations", 0)
+        pairs = np.asarray(edge_index, dtype=np.int64).reshape(2, -1)
+        if n == 0:
+            return []
+        if edge_type is None:
+            raise Error(f"edge_type is missing: {self.spec['model']} tells {n} relations apart")
+        kinds = np.asarray(edge_type, dtype=np.int64)
+        known = kinds.shape == pairs.shape[1:] and ((0 <= kinds) & (kinds < n)).all()
+        if not known:
+            raise Error(f"edge_type has to hold a number from 0 to {n - 1} for each edge")
+        found = []
+        for r in range(n):
+            one = Edges(pairs[:, kinds == r], None, vertices)
+            one.weight = np.ones(len(one.weight))
+            found.append(one)
+        return found
 
     def _loops(self) -> bool:
         how = self.spec["self_loops"]
@@ -229,18 +305,18 @@ class Model:
             x = x / np.where(sums > 0, sums, 1)
         return x
 
-    def _forward(self, x: Rows, edges: Edges) -> Rows:
+    def _forward(self, x: Rows, edges: Edges, related: Sequence[Edges]) -> Rows:
         spec, kind = self.spec, self.spec["model"]
-        convolve, before = _CONVOLUTIONS[kind], kind == "resgcn"
-        linear = spec["head"] == "linear"
-        if kind in ("gcnii", "resgcn"):
+        convolve = _hetero if self._apart else _CONVOLUTIONS[kind]
+        linear, before = spec["head"] == "linear", kind == "resgcn"
+        if kind in ("gcnii", "resgcn", "rgcn") or self._apart:
             encoder = self._within("encoder.")
             x = x @ encoder["weight"] + encoder["bias"]
             x = np.maximum(x, 0) if kind == "gcnii" else x
         first, layers = x, []
         for i in range(spec["layers"]):
             w = self._within(f"layers.{i}.")
-            at = Place(spec, i, i + 1 == spec["layers"] and not linear, first)
+            at = Place(spec, i, i + 1 == spec["layers"] and not linear, first, related)
             if before:
                 seen = np.maximum(_norm(w, x), 0) if i else x
                 y = convolve(w, seen, edges, at) + w["bias"]
@@ -266,7 +342,8 @@ class Model:
             y = y + x @ w["residual.weight"] + w["residual.bias"]
         if "norm.weight" in w:
             y = _norm(w, y)
-        if self.spec["model"] == "gat" and self.spec["head"] == "none":
+        attends = self.spec["model"].removeprefix(_HETERO) == "gat"
+        if attends and self.spec["head"] == "none":
             return np.where(y > 0, y, np.expm1(np.minimum(y, 0)))
         return np.maximum(y, 0)
 

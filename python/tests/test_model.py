@@ -215,3 +215,66 @@ def test_files(jobs: dict[str, hopmesh.Job], tmp_path: Path) -> None:
         hopmesh.load_model(path)
     with pytest.raises(hopmesh.Error, match="can't be read: No such file"):
         hopmesh.load_model(tmp_path / "none")
+
+
+RELATED: dict[str, dict[str, Any]] = {
+    "rgcn": {"model": "rgcn"},
+    "rgcn with bases": {"model": "rgcn", "layers": 3, "rgcn_bases": 2, "norm": "layer"},
+    "rgcn with a head": {"model": "rgcn", "model_head": "linear", "residual": True},
+    "sage": {"model": "hetero:sage"},
+    "sage averaged": {"model": "hetero:sage", "hetero_across": "mean", "sage_aggregator": "max"},
+    "gat": {"model": "hetero:gat", "gat_out_heads": 2},
+    "gat 2 with a head": {"model": "hetero:gat", "gat_version": 2, "model_head": "linear"},
+    "gin": {"model": "hetero:gin", "norm": "layer", "residual": True},
+}
+
+
+@pytest.fixture(scope="module")
+def library(mesh: hopmesh.LocalMesh, tmp_path_factory: pytest.TempPathFactory) -> hopmesh.Graph:
+    """Papers with classes and features, authors with others, and some without any edge."""
+    folder, r = tmp_path_factory.mktemp("library"), np.random.default_rng(3)
+    (folder / "nodes").mkdir()
+    (folder / "edges").mkdir()
+    split = np.arange(40) % 4
+    np.savez(
+        folder / "nodes/paper.npz",
+        x=r.normal(size=(40, 5)).astype(np.float32), y=np.arange(40) % 3,
+        train_mask=split < 2, val_mask=split == 2, test_mask=split == 3,
+    )  # fmt: skip
+    np.savez(folder / "nodes/author.npz", x=r.normal(size=(25, 3)).astype(np.float32))
+    for name, sources, targets, count in [
+        ("author-writes-paper", 25, 36, 90),
+        ("paper-cites-paper", 40, 36, 80),
+        ("paper-names-author", 40, 22, 70),
+    ]:
+        ends = [r.integers(0, sources, count), r.integers(0, targets, count)]
+        np.savez(folder / "edges" / f"{name}.npz", edge_index=np.stack(ends))
+    mesh.import_("library", folder)
+    return mesh.load_dataset("library")
+
+
+@pytest.mark.parametrize("kind", RELATED)
+def test_relations_equal_the_daemon(
+    kind: str, mesh: hopmesh.LocalMesh, library: hopmesh.Graph
+) -> None:
+    job = mesh.train("library", epochs=6, hidden=8, **RELATED[kind]).wait(progress=False)
+    model = job.model()
+    got = model.predict(library.x, library.edge_index, edge_type=library.edge_type)
+    want = job.predictions()
+    where = np.searchsorted(library.ids.astype(str), want.ids.astype(str))
+    assert np.array_equal(library.ids[where], want.ids) and want.scores.std() > 0
+    assert close(want.scores, got[where])
+    # Each relation counts for itself.
+    shifted = (np.asarray(library.edge_type) + 1) % 3
+    assert not close(got, model.predict(library.x, library.edge_index, edge_type=shifted))
+
+
+def test_relations_that_are_missing(mesh: hopmesh.LocalMesh, library: hopmesh.Graph) -> None:
+    model = mesh.train("library", epochs=1, model="rgcn", hidden=4).wait(progress=False).model()
+    with pytest.raises(hopmesh.Error, match="edge_type is missing: rgcn tells 3 relations apart"):
+        model.predict(library.x, library.edge_index)
+    for wrong in ([0], np.full(library.edge_index.shape[1], 3)):
+        with pytest.raises(hopmesh.Error, match="a number from 0 to 2 for each edge"):
+            model.predict(library.x, library.edge_index, edge_type=wrong)
+    with pytest.raises(hopmesh.Error, match="to_torch makes no module of rgcn"):
+        model.to_torch()
