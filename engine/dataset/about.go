@@ -15,6 +15,8 @@ type About struct {
 	Splits   []graph.SplitInfo
 	// Relations is how many relations edges have; 0: they have none.
 	Relations int
+	// EdgeFeatures is how many columns of features edges have.
+	EdgeFeatures int
 	// Ends are the types at which they end, where types are known: shards do not name them.
 	Ends string
 	// Balance are the weights of losses that balance the targets of training vertices (see
@@ -40,6 +42,7 @@ func DescribePart(shards []*graph.Shard, summaries []*sample.Summary, seeds []*g
 			a.Edges += uint64(len(s.Indices))
 		}
 		a.Features, a.Classes, a.Targets = s.Features, s.Classes, s.Targets
+		a.EdgeFeatures = s.EdgeRows.Columns
 		if s.Related != nil {
 			a.Relations = s.Related.Count
 		}

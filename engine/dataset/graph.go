@@ -106,6 +106,7 @@ func mappedBytes(s *graph.Shard) uint64 {
 	if s.Related != nil {
 		n += 4 * len(s.Related.Of)
 	}
+	n += s.EdgeRows.Bytes()
 	if s.Sparse != nil {
 		n += 8*len(s.Sparse.Indptr) + 4*len(s.Sparse.Columns) + 4*len(s.Sparse.Values) + 2*len(s.Sparse.ValuesBF16)
 	}

@@ -16,3 +16,6 @@ func ToBF16(to []uint16, from []float32) {
 		to[i] = uint16(bits >> 16)
 	}
 }
+
+// FromBF16 returns the number, which is exact.
+func FromBF16(x uint16) float32 { return math.Float32frombits(uint32(x) << 16) }

@@ -22,9 +22,11 @@ type Manifest struct {
 	Vertices uint64 `json:"vertices"`
 	Edges    uint64 `json:"edges"` // stored edges: mirrored if requested, then merged
 	Weighted bool   `json:"weighted,omitempty"`
-	Features int    `json:"features"`
-	Sparse   bool   `json:"sparse,omitempty"` // features are stored as sparse rows
-	Classes  int    `json:"classes"`          // or columns of other targets
+	// EdgeFeatures is how many columns of features edges have.
+	EdgeFeatures int  `json:"edge_features,omitempty"`
+	Features     int  `json:"features"`
+	Sparse       bool `json:"sparse,omitempty"` // features are stored as sparse rows
+	Classes      int  `json:"classes"`          // or columns of other targets
 	// Targets are those of the vertices.
 	Targets Targets `json:"targets,omitempty"`
 	// Types are those of vertices and edges; nil: there is one.

@@ -49,8 +49,9 @@ type Shard struct {
 
 // EdgeValues holds what is known of each in-edge beside its ends.
 type EdgeValues struct {
-	Weights []float32 // nil: all 1
-	Related *Related  // nil: the graph has no relations; else there are no weights
+	Weights  []float32 // nil: all 1
+	Related  *Related  // nil: the graph has no relations; else there are no weights
+	EdgeRows EdgeRows
 }
 
 // DenseRows holds features stored as dense rows.

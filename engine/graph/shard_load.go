@@ -62,6 +62,9 @@ func (s *Shard) loadMetadata(format string) error {
 		}
 		s.Related = &Related{Count: n}
 	}
+	if err := s.loadEdgeColumns(meta[EdgeFeatures]); err != nil {
+		return err
+	}
 	s.Targets = Targets(meta["targets"])
 	if err := CheckTargets(s.Targets, s.Classes); err != nil {
 		return err
@@ -120,6 +123,9 @@ func (s *Shard) loadEdges() (err error) {
 		return err
 	}
 	if err := checkIndptr("indptr", s.Indptr, len(s.Indices)); err != nil {
+		return err
+	}
+	if err := s.loadEdgeRows(); err != nil {
 		return err
 	}
 	if s.Related != nil {

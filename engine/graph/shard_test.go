@@ -273,7 +273,9 @@ func TestToBF16(t *testing.T) {
 }
 
 func FuzzOpenShard(f *testing.F) {
-	for _, c := range []*content{two(), sparse()} {
+	described := two()
+	described.describe(2)
+	for _, c := range []*content{two(), sparse(), described} {
 		f.Add(c.bytes(f))
 	}
 	for _, c := range wrongShards {
@@ -302,6 +304,9 @@ func FuzzOpenShard(f *testing.F) {
 				}
 				if s.Weights != nil {
 					sum += s.Weights[e]
+				}
+				if s.EdgeRows.Columns > 0 {
+					sum += s.EdgeRows.Append(nil, e)[0]
 				}
 			}
 			if s.Sparse != nil {

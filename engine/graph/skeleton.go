@@ -38,9 +38,9 @@ func NewSkeleton(s *Shard, stats FeatureStats, edges bool) *Skeleton {
 		Features: s.Features, Classes: s.Classes, Wide: Wide{Targets: s.Targets}, DType: s.DType, Labels: s.Labels, Marks: s.Marks,
 	}
 	if edges {
-		bare.Indptr, bare.Indices, bare.Weights, bare.Related = s.Indptr, s.Indices, s.Weights, s.Related
-	} else if s.Related != nil {
-		bare.Related = &Related{Count: s.Related.Count}
+		bare.Indptr, bare.Indices, bare.EdgeValues = s.Indptr, s.Indices, s.EdgeValues
+	} else {
+		bare.EdgeValues = s.valuesElsewhere()
 	}
 	return &Skeleton{Shard: bare, Stats: stats, Edges: int64(len(s.Indices))}
 }
@@ -74,6 +74,10 @@ func (k *Skeleton) Parts() ([][]byte, error) {
 	if s.Labels != nil {
 		add("labels", safetensors.I32, raw(s.Labels), n)
 	}
+	if s.EdgeRows.Columns > 0 && s.Indptr != nil {
+		tensors = append(tensors, s.DType.EdgeTensor(int64(len(s.Indices)), s.EdgeRows.Columns))
+		parts = append(parts, s.EdgeRows.parts())
+	}
 	if len(s.Marks) > 0 {
 		tensors = append(tensors, safetensors.Tensor{Name: "splits", DType: safetensors.U8, Shape: []int64{int64(len(s.Marks)), n}})
 		parts = append(parts, s.Marks...)
@@ -106,7 +110,7 @@ func (k *Skeleton) metadata() map[string]string {
 }
 
 // raw returns the memory of a slice. Shards are only read on little-endian machines.
-func raw[T int64 | uint64 | int32 | float32](data []T) []byte {
+func raw[T int64 | uint64 | int32 | float32 | uint16](data []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)*int(unsafe.Sizeof(*new(T))))
 }
 
@@ -115,11 +119,12 @@ type SkeletonSize struct {
 	Vertices, Edges  int64
 	Splits           int
 	Labels, Weighted bool
+	EdgeRow          int // bytes of the features of an edge
 }
 
 // SizeOf returns the SkeletonSize of a whole shard.
 func SizeOf(s *Shard) SkeletonSize {
-	return SkeletonSize{int64(s.Vertices), int64(len(s.Indices)), len(s.Marks), s.Labels != nil, s.Weights != nil || s.Related != nil}
+	return SkeletonSize{int64(s.Vertices), int64(len(s.Indices)), len(s.Marks), s.Labels != nil, s.Weights != nil || s.Related != nil, s.DType.EdgeRowBytes(s.EdgeRows.Columns)}
 }
 
 // Size returns an upper bound on the bytes of such a skeleton, with its edges or without,
@@ -142,17 +147,23 @@ func (z SkeletonSize) Size(edges, labels bool) int64 {
 	if z.Weighted {
 		n += 4 * z.Edges
 	}
-	return n
+	return n + int64(z.EdgeRow)*z.Edges
 }
 
 // Shed gives up the edges of a skeleton's shard, and the message that they came in.
 func (s *Shard) Shed() {
-	s.Indptr, s.Indices, s.Weights, s.file = nil, nil, nil, nil
-	if s.Related != nil {
-		s.Related = &Related{Count: s.Related.Count}
-	}
+	s.Indptr, s.Indices, s.EdgeValues, s.file = nil, nil, s.valuesElsewhere(), nil
 	s.Labels = slices.Clone(s.Labels)
 	for i := range s.Marks {
 		s.Marks[i] = slices.Clone(s.Marks[i])
 	}
+}
+
+// valuesElsewhere returns what is known of the values of edges that are not here.
+func (s *Shard) valuesElsewhere() (v EdgeValues) {
+	if s.Related != nil {
+		v.Related = &Related{Count: s.Related.Count}
+	}
+	v.EdgeRows.Columns = s.EdgeRows.Columns
+	return v
 }

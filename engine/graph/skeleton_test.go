@@ -37,7 +37,13 @@ func TestSkeletonsComeBack(t *testing.T) {
 	dense := two()
 	dense.meta["dtype"] = "bf16"
 	dense.tensors[5] = tensor{"features", safetensors.BF16, []int64{2, 3}, []uint16{0, 0x3f80, 0, 0x8000, 0x3f80, 0}}
-	for name, c := range map[string]*content{"f32": two(), "bf16": dense, "sparse": sparse(), "unlabelled": unlabelled, "empty": empty} {
+	described, half := two(), two()
+	described.describe(2)
+	half.meta["dtype"] = "bf16"
+	half.tensors[5] = dense.tensors[5]
+	half.describe(3)
+	empty.describe(1)
+	for name, c := range map[string]*content{"edges with features": described, "and in bf16": half, "f32": two(), "bf16": dense, "sparse": sparse(), "unlabelled": unlabelled, "empty": empty} {
 		s, err := OpenShard(write(t, c.bytes(t)))
 		if err != nil {
 			t.Fatal(err)
@@ -199,6 +205,9 @@ func TestWrongSkeletonsAreRefused(t *testing.T) {
 func FuzzReadSkeleton(f *testing.F) {
 	f.Add(bone().bytes(f))
 	f.Add(edged().bytes(f))
+	described := edged()
+	described.describe(2)
+	f.Add(described.bytes(f))
 	f.Add(seeded().bytes(f))
 	f.Add(gapped().bytes(f))
 	for _, c := range wrongSkeletons {
@@ -220,6 +229,9 @@ func FuzzReadSkeleton(f *testing.F) {
 					}
 					if s.Weights != nil {
 						_ = s.Weights[e]
+					}
+					if s.EdgeRows.Columns > 0 {
+						_ = s.EdgeRows.Append(nil, e)
 					}
 				}
 			}

@@ -44,16 +44,20 @@ type Meta struct {
 	// Types are those of vertices and edges; nil: there is one. Edges are Weighted then, their
 	// weights are their relations, and they come relation by relation, in that order.
 	Types *Types `json:",omitempty"`
+	// EdgeFeatures is how many columns of features edges have.
+	EdgeFeatures int `json:",omitempty"`
 }
 
 // MaxVertices bounds a graph: ids are stored as signed 32-bit numbers.
 const MaxVertices = 1<<31 - 1
 
 // EdgeBatch is a batch of edges: messages flow from Src[i] to Dst[i]. Weights is nil if
-// the source is not Weighted.
+// the source is not Weighted. Rows holds the features of edges, Meta.EdgeFeatures numbers for
+// each.
 type EdgeBatch struct {
 	Src, Dst []uint32
 	Weights  []float32
+	Rows     []float32
 }
 
 // FeatureBatch is the features of some vertices. Vertices is nil if they are First,

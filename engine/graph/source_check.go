@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,7 +15,13 @@ func CheckSource(src Source) error {
 	if meta.Features < 0 || meta.Features > MaxVertices || meta.Classes < 0 || meta.Classes > MaxVertices {
 		return fmt.Errorf("the source has %d features and %d classes", meta.Features, meta.Classes)
 	}
+	if meta.EdgeFeatures < 0 || meta.EdgeFeatures > MaxEdgeFeatures {
+		return fmt.Errorf("the source has %d features of edges, and at most %d can be taken: make them fewer", meta.EdgeFeatures, MaxEdgeFeatures)
+	}
 	if t := meta.Types; t != nil {
+		if meta.EdgeFeatures > 0 {
+			return errors.New("edges of a graph with types have no features yet: leave the features of edges out")
+		}
 		if err := t.Check(uint64(meta.Vertices), meta.Features); err != nil {
 			return fmt.Errorf("the source is not usable: %w", err)
 		}

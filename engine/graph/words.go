@@ -14,6 +14,7 @@ var arrays = map[string]string{
 	"indices":              "the source of each edge, as its number in the whole graph",
 	"weights":              "the weight of each edge; without this array all are 1",
 	"relations":            "the relation of each edge, by its place among the relations that \"types\" lists",
+	"edge_features":        "a row with the features of each edge",
 	"features":             "the features of row v",
 	"features.indptr":      "the features of row v that are not zero are the entries features.indptr[v] to features.indptr[v+1] of features.indices and features.values",
 	"features.indices":     "the column of each feature that is not zero",
@@ -44,6 +45,9 @@ func (s *Shard) sizes(format string) map[string]string {
 	}
 	if s.Related != nil {
 		sizes["relations"] = strconv.Itoa(s.Related.Count)
+	}
+	if n := s.EdgeRows.Columns; n > 0 {
+		sizes[EdgeFeatures] = strconv.Itoa(n)
 	}
 	return sizes
 }

@@ -31,6 +31,7 @@ const mostEdges = 1 << 48
 const (
 	hasLabels = 1 << iota
 	hasWeights
+	edgeRow // times the bytes of an edge's features
 )
 
 // A server answers questions about the local shards.
@@ -119,6 +120,7 @@ func (s *server) sizes() []byte {
 		if z.Weighted {
 			flags |= hasWeights
 		}
+		flags |= uint32(z.EdgeRow) * edgeRow
 		b = binary.LittleEndian.AppendUint32(b, uint32(i))
 		b = binary.LittleEndian.AppendUint32(b, uint32(z.Splits))
 		b = binary.LittleEndian.AppendUint32(b, uint32(z.Vertices))
@@ -137,12 +139,12 @@ func readSizes(b []byte, shards int) (map[int]graph.SkeletonSize, error) {
 	for ; len(b) > 0; b = b[record:] {
 		u := binary.LittleEndian.Uint32
 		shard, splits, vertices, flags, edges := u(b), u(b[4:]), u(b[8:]), u(b[12:]), binary.LittleEndian.Uint64(b[16:])
-		if uint64(shard) >= uint64(shards) || splits > graph.MaxSplits || vertices > graph.MaxVertices || flags > hasLabels|hasWeights || edges > mostEdges {
+		if uint64(shard) >= uint64(shards) || splits > graph.MaxSplits || vertices > graph.MaxVertices || flags >= edgeRow*(4*graph.MaxEdgeFeatures+1) || flags/edgeRow%2 != 0 || edges > mostEdges {
 			return nil, fmt.Errorf("shard %d can't have %d splits, %d vertices and %d edges", shard, splits, vertices, edges)
 		}
 		to[int(shard)] = graph.SkeletonSize{
 			Vertices: int64(vertices), Edges: int64(edges), Splits: int(splits),
-			Labels: flags&hasLabels != 0, Weighted: flags&hasWeights != 0,
+			Labels: flags&hasLabels != 0, Weighted: flags&hasWeights != 0, EdgeRow: int(flags / edgeRow),
 		}
 	}
 	return to, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/graph/build/shardtable"
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
 
@@ -136,11 +137,11 @@ func TestAShardIsFoundByItsIDs(t *testing.T) {
 		{0, 5, 100_000, 100_000, 100_001, 300_000},
 		{0, 1 << 30, 1<<31 - 1},
 	} {
-		table := newShardTable(first)
+		table := shardtable.New(first)
 		for shard := range len(first) - 1 {
 			for _, id := range []uint32{first[shard], (first[shard] + first[shard+1]) / 2, first[shard+1] - 1} {
-				if first[shard] < first[shard+1] && table.shard(id) != shard {
-					t.Errorf("id %d is in shard %d of %v, not %d", id, table.shard(id), first, shard)
+				if first[shard] < first[shard+1] && table.Shard(id) != shard {
+					t.Errorf("id %d is in shard %d of %v, not %d", id, table.Shard(id), first, shard)
 				}
 			}
 		}

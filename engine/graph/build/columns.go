@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/edgerows"
 	"github.com/hopmesh/hopmesh/engine/graph/targets"
 )
 
@@ -57,7 +58,7 @@ func (w *shardWriter) copyEdges(out *output, edges uint64) error {
 		}
 		return out.next(raw(w.heavy))
 	}
-	if err := w.copyFrom(w.merged, out, edges*4); err != nil || !w.b.meta.Weighted {
+	if err := w.copyFrom(w.merged, out, edges*4); err != nil || !edgerows.Of(w.b.src).Weighted(w.b.meta.Weighted) {
 		return err
 	}
 	return w.copyFrom(w.weights, out, edges*4)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/shardtable"
 	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
@@ -32,7 +33,7 @@ type Makers struct {
 // Shared reports whether a graph can be made by several nodes together.
 func Shared(src graph.Source) bool {
 	m := src.Meta()
-	return !m.Sparse && m.Features <= pieceBytes/4
+	return !m.Sparse && m.EdgeFeatures == 0 && m.Features <= pieceBytes/4
 }
 
 // A conductor makes a dataset on several nodes.
@@ -316,7 +317,7 @@ func (c *conductor) cut(ctx context.Context, src graph.Source) (err error) {
 	case c.job.reads():
 		err = c.draw(ctx, doDrawEdges, "sharing out edges")
 	default:
-		ids, where := c.b.numbers.ids(), newShardTable(c.b.numbers.first)
+		ids, where := c.b.numbers.ids(), shardtable.New(c.b.numbers.first)
 		err = c.send(ctx, src, sayEdges, "sharing out edges", func(r *router, taker int, e graph.EdgeBatch) error {
 			return r.routeEdges(&c.job, taker, e, ids, where, c.job.Undirected)
 		})

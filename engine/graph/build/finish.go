@@ -38,18 +38,15 @@ func (b *builder) finish(ctx context.Context) error {
 // sum fills in the manifest's totals.
 func (b *builder) sum() {
 	m := &b.manifest
-	var vertices, edges, training uint64
+	var vertices, edges, training, total uint64
 	for _, s := range m.Shards {
 		m.Edges += s.Edges
 		m.EdgeCut += s.Cut
+		total += s.Training
 		vertices, edges, training = max(vertices, s.Vertices), max(edges, s.Edges), max(training, s.Training)
 	}
 	m.Balance = b.balance(vertices, m.Vertices)
 	m.BalanceEdges = b.balance(edges, m.Edges)
-	total := uint64(0)
-	for _, s := range m.Shards {
-		total += s.Training
-	}
 	m.BalanceTraining = b.balance(training, total)
 	m.Splits = []graph.SplitInfo{}
 	for _, marks := range b.src.Splits() {

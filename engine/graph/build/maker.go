@@ -13,6 +13,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/shardtable"
 	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
 )
 
@@ -67,7 +68,7 @@ type halving struct {
 type placing struct {
 	part   []uint16 // until all have come
 	ids    []uint32
-	where  *shardTable
+	where  *shardtable.Table
 	placed *placed
 	sent   atomic.Uint64 // edges
 }
@@ -308,11 +309,11 @@ func (m *maker) takeEdges(keys []uint64, weights []float32) error {
 		if d >= vertices || s >= vertices {
 			return errMessage
 		}
-		shard := m.where.shard(d)
+		shard := m.where.Shard(d)
 		if !m.own(shard) {
 			return errMessage
 		}
-		row := d - m.where.first[shard]
+		row := d - m.where.First[shard]
 		at := shard*p.per + int(row>>p.shift)
 		if err := to.keys.put(at, uint64(row)<<low|uint64(s)); err != nil {
 			return err
@@ -352,7 +353,7 @@ func (m *maker) number() (err error) {
 		return err
 	}
 	m.part = nil
-	m.ids, m.where = m.b.numbers.ids(), newShardTable(m.b.numbers.first)
+	m.ids, m.where = m.b.numbers.ids(), shardtable.New(m.b.numbers.first)
 	if m.b.spool, err = m.b.scratch(); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/shardtable"
 )
 
 // placed holds the stored edges in buckets by the shard of their destination. A shard too
@@ -25,7 +26,7 @@ func (b *builder) place(ctx context.Context, from edgeStream, mirror bool, total
 	for (b.numbers.largest()-1)>>p.shift >= p.per {
 		p.shift++
 	}
-	ids, where := b.numbers.ids(), newShardTable(b.numbers.first)
+	ids, where := b.numbers.ids(), shardtable.New(b.numbers.first)
 	b.report.begin("sharing out edges", total, "edges")
 	err := pipe(ctx, from, b.meta, len(p.parts), func(writer int, e graph.EdgeBatch) error {
 		b.report.add(uint64(len(e.Src)))
@@ -38,7 +39,7 @@ func (b *builder) place(ctx context.Context, from edgeStream, mirror bool, total
 }
 
 // put renumbers a batch in place, which pipe allows, and distributes its edges.
-func (p *placed) put(to part, e graph.EdgeBatch, ids []uint32, where *shardTable, low uint, mirror bool) error {
+func (p *placed) put(to part, e graph.EdgeBatch, ids []uint32, where *shardtable.Table, low uint, mirror bool) error {
 	// A loop of nothing but these loads keeps many of them in flight.
 	for i, v := range e.Src {
 		e.Src[i] = ids[v]
@@ -55,8 +56,8 @@ func (p *placed) put(to part, e graph.EdgeBatch, ids []uint32, where *shardTable
 			sides = 2
 		}
 		for ; sides > 0; sides-- {
-			shard := where.shard(d)
-			row := d - where.first[shard]
+			shard := where.Shard(d)
+			row := d - where.First[shard]
 			at := shard*per + int(row>>shift)
 			n := fill[at]
 			open[at*chunk+n] = uint64(row)<<low | uint64(s)
@@ -75,39 +76,6 @@ func (p *placed) put(to part, e graph.EdgeBatch, ids []uint32, where *shardTable
 		}
 	}
 	return nil
-}
-
-// A shardTable finds the shard of a new id. For each range of 1<<shift ids it holds the
-// shard of the first; most ranges lie in one shard.
-type shardTable struct {
-	first []uint32
-	begin []uint16
-	shift uint
-}
-
-func newShardTable(first []uint32) *shardTable {
-	t := &shardTable{first: first}
-	total := first[len(first)-1]
-	for total>>t.shift >= 1<<12 {
-		t.shift++
-	}
-	t.begin = make([]uint16, total>>t.shift+1)
-	shard := 0
-	for i := range t.begin {
-		for shard+2 < len(first) && first[shard+1] <= uint32(i)<<t.shift {
-			shard++
-		}
-		t.begin[i] = uint16(shard)
-	}
-	return t
-}
-
-func (t *shardTable) shard(id uint32) int {
-	shard := int(t.begin[id>>t.shift])
-	for t.first[shard+1] <= id {
-		shard++
-	}
-	return shard
 }
 
 // rows returns the range of rows of a bucket in a shard with n rows.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/edgerows"
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
 
@@ -68,7 +69,7 @@ func newPlan(src graph.Source, o Options) (*plan, uint64, error) {
 	meta := src.Meta()
 	p := &plan{
 		vertices: meta.Vertices, shards: o.Shards, partitioner: o.Partitioner,
-		weighted: meta.Weighted, features: meta.Features > 0,
+		weighted: meta.Weighted || meta.EdgeFeatures > 0, features: meta.Features > 0,
 		constraints: 2,
 		stored:      meta.Edges,
 		halves:      2 * meta.Edges,
@@ -108,7 +109,7 @@ func newPlan(src graph.Source, o Options) (*plan, uint64, error) {
 		return nil, 0, fmt.Errorf("the import needs %s of memory and has %s: %s", inBytes(peak), inBytes(hard), advice)
 	}
 	p.most = p.records + int((max(bound, peak)-peak)/uint64(p.workers*2*p.recordBytes()))
-	p.scratch = p.scratchBytes()
+	p.scratch = p.scratchBytes() + edgerows.Bytes(meta)
 	p.output = p.outputBytes(src, o)
 	if o.Nodes > 1 {
 		return p, peak, nil // each checks its own disk

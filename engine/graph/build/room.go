@@ -30,7 +30,7 @@ func (p *plan) scratchBytes() uint64 {
 func (p *plan) outputBytes(src graph.Source, o Options) uint64 {
 	meta := src.Meta()
 	v, f := uint64(p.vertices), uint64(meta.Features)
-	n := p.stored*uint64(p.recordBytes()-4) + v*16 + uint64(p.shards)*4096
+	n := p.stored*uint64(p.recordBytes()-4) + p.stored*uint64(o.DType.EdgeRowBytes(meta.EdgeFeatures)) + v*16 + uint64(p.shards)*4096
 	if names := src.IDs().Strings; names != nil {
 		n += uint64(len(names.Bytes))
 	}

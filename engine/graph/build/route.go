@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/shardtable"
 	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
 )
 
@@ -169,7 +170,7 @@ func (r *router) routeHalves(j *job, taker int, e graph.EdgeBatch) error {
 
 // routeEdges renumbers a batch in place, and sends its edges to those who make their
 // shards.
-func (r *router) routeEdges(j *job, taker int, e graph.EdgeBatch, ids []uint32, where *shardTable, mirror bool) error {
+func (r *router) routeEdges(j *job, taker int, e graph.EdgeBatch, ids []uint32, where *shardtable.Table, mirror bool) error {
 	for i, v := range e.Src {
 		e.Src[i] = ids[v]
 	}
@@ -183,7 +184,7 @@ func (r *router) routeEdges(j *job, taker int, e graph.EdgeBatch, ids []uint32, 
 			sides = 2
 		}
 		for ; sides > 0; sides-- {
-			to := j.Owners[where.shard(d)]
+			to := j.Owners[where.Shard(d)]
 			if e.Weights != nil {
 				r.weigh(taker, to, e.Weights[i])
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/edgerows"
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
 
@@ -66,6 +67,7 @@ func execute(ctx context.Context, src graph.Source, o Options, p *plan) (m *grap
 	b := newBuilder(src, o, p)
 	defer func() {
 		b.spool.close()
+		edgerows.Of(b.src).Discard()
 		for _, out := range b.outputs {
 			out.drop()
 		}
@@ -115,7 +117,7 @@ func newBuilder(src graph.Source, o Options, p *plan) *builder {
 func (b *builder) run(ctx context.Context) error {
 	b.manifest = graph.Manifest{
 		Vertices: uint64(b.meta.Vertices), Weighted: b.meta.Weighted,
-		Features: b.meta.Features, Sparse: b.plan.sparse, Classes: b.meta.Classes, Targets: b.meta.Targets, Types: b.meta.Types,
+		EdgeFeatures: b.meta.EdgeFeatures, Features: b.meta.Features, Sparse: b.plan.sparse, Classes: b.meta.Classes, Targets: b.meta.Targets, Types: b.meta.Types,
 		DType: b.options.DType, Partitioner: b.plan.partitioner, Seed: b.options.Seed,
 		Shards: make([]graph.ShardInfo, b.plan.shards),
 		Notes:  slices.Clone(b.src.Notes()),
@@ -124,6 +126,10 @@ func (b *builder) run(ctx context.Context) error {
 	if b.spool, err = b.scratch(); err != nil {
 		return err
 	}
+	if b.src, err = edgerows.Wrap(b.src, b.options.Scratch, b.spool.disk.failed); err != nil {
+		return err
+	}
+	b.meta = b.src.Meta()
 	edges, err := b.cut(ctx)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/edgerows"
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 	"github.com/hopmesh/hopmesh/engine/graph/targets"
 )
@@ -24,7 +25,8 @@ type shardWriter struct {
 	outside         []uint64 // one bit for each vertex: whether it is a source outside the shard
 	indptr          []int64
 	copying         []byte
-	infinite        bool // a sum of weights overflowed
+	infinite        bool             // a sum of weights overflowed
+	rows            *edgerows.Merger // nil: edges have no features
 }
 
 // writeShards writes all files up to their features.
@@ -37,6 +39,7 @@ func (b *builder) writeShards(ctx context.Context, edges *placed) error {
 		}
 		defer w.merged.close()
 		defer w.weights.close()
+		defer w.rows.Close()
 		for shard, ok := next(); ok; shard, ok = next() {
 			if !b.makes(shard) {
 				continue
@@ -65,7 +68,8 @@ func (b *builder) newShardWriter(edges *placed) (w *shardWriter, err error) {
 		w.merged.close()
 		return nil, err
 	}
-	return w, nil
+	w.rows, err = edgerows.Of(b.src).Merger(b.options.DType)
+	return w, err
 }
 
 // copyBuffer is the size of a worker's copy buffer, a multiple of every element size.
@@ -116,9 +120,13 @@ func (w *shardWriter) write(ctx context.Context, shard int) error {
 		return err
 	}
 	if b.columns.about().labels && !targets.Late(&b.meta) {
-		return b.columns.write(labelColumn, shard, rows, w.copying, out.next)
+		err = b.columns.write(labelColumn, shard, rows, w.copying, out.next)
 	}
-	return nil
+	if err == nil && w.rows != nil {
+		out.at = out.place[graph.EdgeFeatures]
+		err = w.rows.Write(info.Edges, w.copying, out.next)
+	}
+	return err
 }
 
 // merge sorts a shard's edges and merges equal ones, into the spools and indptr.
@@ -130,6 +138,7 @@ func (w *shardWriter) merge(ctx context.Context, shard int, info *graph.ShardInf
 	clear(indptr)
 	w.merged.restart()
 	w.weights.restart()
+	w.rows.Begin()
 	one := w.edges.per == 1 && w.edges.size(shard) <= w.sorter.limit
 	w.whole, w.heavy = nil, nil
 	for sub := range w.edges.per {
@@ -153,6 +162,9 @@ func (w *shardWriter) merge(ctx context.Context, shard int, info *graph.ShardInf
 			return err
 		}
 	}
+	if err := w.rows.End(); err != nil {
+		return err
+	}
 	for row := range n {
 		indptr[row+1] += indptr[row]
 	}
@@ -172,6 +184,9 @@ func (w *shardWriter) mergePiece(p sorted, first, vertices uint32, info *graph.S
 	n := 0
 	last := ^uint64(0)
 	for i, k := range p.keys {
+		if w.rows != nil {
+			p.weights[i] = w.rows.Take(p.weights[i], k == last)
+		}
 		if k == last && (w.b.meta.Types == nil || p.weights[i] == p.weights[n-1]) {
 			if p.weights != nil && w.b.meta.Types == nil { // else they are relations
 				p.weights[n-1] += p.weights[i]
@@ -192,7 +207,7 @@ func (w *shardWriter) mergePiece(p sorted, first, vertices uint32, info *graph.S
 			w.outside[source/64] |= 1 << (source % 64)
 		}
 	}
-	return edges[:n], p.weights[:min(n, len(p.weights))]
+	return edges[:n], edgerows.Of(w.b.src).Weights(p.weights[:min(n, len(p.weights))])
 }
 
 // tensors lists the tensors of a shard's file, larger elements first.
@@ -216,7 +231,7 @@ func (w *shardWriter) tensors(shard int, rows []uint32, first uint32, edges uint
 		add("original_ids", safetensors.I64, n)
 	}
 	add("indices", safetensors.I32, e)
-	if b.meta.Weighted {
+	if edgerows.Of(b.src).Weighted(b.meta.Weighted) {
 		add(b.meta.WeightsName(), safetensors.F32, e)
 	}
 	if has.labels && !targets.Late(&b.meta) {
@@ -233,6 +248,9 @@ func (w *shardWriter) tensors(shard int, rows []uint32, first uint32, edges uint
 	case f > 0:
 		add("features", kind, n, f)
 	}
+	if w.rows != nil {
+		list = append(list, b.options.DType.EdgeTensor(e, b.meta.EdgeFeatures))
+	}
 	if has.labels && targets.Late(&b.meta) {
 		list = append(list, targets.Tensor(&b.meta, n))
 	}
@@ -248,7 +266,7 @@ func (w *shardWriter) tensors(shard int, rows []uint32, first uint32, edges uint
 func (w *shardWriter) metadata(tensors []safetensors.Tensor, shard int, first uint32, vertices int) (map[string]string, error) {
 	s := graph.Shard{
 		Number: shard, Shards: w.b.plan.shards, First: first, Vertices: vertices, Total: w.b.meta.Vertices,
-		Features: w.b.meta.Features, Classes: w.b.meta.Classes, Wide: graph.Wide{Targets: w.b.meta.Targets}, DType: w.b.options.DType, EdgeValues: graph.EdgeValues{Related: w.b.meta.Related()},
+		Features: w.b.meta.Features, Classes: w.b.meta.Classes, Wide: graph.Wide{Targets: w.b.meta.Targets}, DType: w.b.options.DType, EdgeValues: graph.EdgeValues{Related: w.b.meta.Related(), EdgeRows: graph.EdgeRows{Columns: w.b.meta.EdgeFeatures}},
 	}
 	m, err := s.Metadata(tensors)
 	return w.b.meta.Describe(m), err

@@ -77,7 +77,23 @@ func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
 	if err := learns(format, o); err != nil {
 		return nil, err
 	}
+	if err := describesEdges(format, o.EdgeFeatures); err != nil {
+		return nil, err
+	}
 	return openers[format](ctx, path, o)
+}
+
+// describesEdges returns an error if a format has no features of edges by these names.
+func describesEdges(format string, asked []string) error {
+	switch {
+	case len(asked) == 0 || format == "csv" || format == "parquet":
+		return nil
+	case format != "npz" && format != "ogb":
+		return fmt.Errorf("no features of edges are read of the format %s: leave {dataset.edge_features} out, or save the graph as tables or npz", format)
+	case !source.AllEdgeFeatures(asked):
+		return fmt.Errorf("{dataset.edge_features} names columns of tables (csv, parquet), and a source of the format %s has none with names: give all", format)
+	}
+	return nil
 }
 
 // learns returns an error if a format has no targets of the task that is asked for.
@@ -136,6 +152,11 @@ func OpenParts(ctx context.Context, parts []Part, o Options) (graph.Source, erro
 	}
 	if err := learns(format, o); err != nil {
 		return nil, err
+	}
+	for _, p := range parts {
+		if p.Ask != nil && len(o.EdgeFeatures) > 0 {
+			return nil, fmt.Errorf("features of edges are read on this machine only, and %s is on another: copy it here, or leave {dataset.edge_features} out", files.Show(p.Label))
+		}
 	}
 	return tabular.OpenParts(ctx, list, format, o)
 }

@@ -12,6 +12,7 @@ import (
 type listedEdges struct {
 	index    *array // [2, edges]
 	weights  *array // [edges]; nil if all are 1
+	features features
 	vertices uint32
 }
 
@@ -38,6 +39,11 @@ func (e *listedEdges) read(ctx context.Context, yield func(graph.EdgeBatch) erro
 		return err
 	}
 	defer w.close()
+	f, err := e.features.open()
+	if err != nil {
+		return err
+	}
+	defer f.close()
 	var b graph.EdgeBatch
 	for at := uint64(0); at < edges; at += uint64(len(b.Src)) {
 		if ctx.Err() != nil {
@@ -54,9 +60,15 @@ func (e *listedEdges) read(ctx context.Context, yield func(graph.EdgeBatch) erro
 		if b.Weights, err = w.next(count); err != nil {
 			return err
 		}
+		if b.Rows, err = f.next(count * e.features.columns); err != nil {
+			return err
+		}
 		if err := yield(b); err != nil {
 			return err
 		}
+	}
+	if err := f.end(); err != nil {
+		return err
 	}
 	if err := dst.end(); err != nil {
 		return err
@@ -95,6 +107,11 @@ func (e *listedEdges) readPairs(ctx context.Context, yield func(graph.EdgeBatch)
 		return err
 	}
 	defer w.close()
+	f, err := e.features.open()
+	if err != nil {
+		return err
+	}
+	defer f.close()
 	both := make([]uint32, 2*source.EdgeBatch)
 	var b graph.EdgeBatch
 	for pairs.at < pairs.size {
@@ -118,11 +135,17 @@ func (e *listedEdges) readPairs(ctx context.Context, yield func(graph.EdgeBatch)
 		if b.Weights, err = w.next(count); err != nil {
 			return err
 		}
+		if b.Rows, err = f.next(count * e.features.columns); err != nil {
+			return err
+		}
 		if err := yield(b); err != nil {
 			return err
 		}
 	}
 	if err := pairs.end(); err != nil {
+		return err
+	}
+	if err := f.end(); err != nil {
 		return err
 	}
 	return w.end()
@@ -169,10 +192,56 @@ func (e *matrixEdges) read(ctx context.Context, yield func(graph.EdgeBatch) erro
 	return w.end()
 }
 
-// weights reads the weights of edges. Those of nil are nil.
+// features are those of edges.
+type features struct {
+	rows    *array // [edges, columns] or [edges]; nil: there are none
+	columns int
+}
+
+func (f features) open() (*weights, error) {
+	w, err := openWeights(f.rows)
+	if w != nil {
+		w.each = "finite features"
+	}
+	return w, err
+}
+
+// edgeFeatures returns the features of edges, if they are asked for.
+func (n *npz) edgeFeatures() (*array, error) {
+	if len(n.o.EdgeFeatures) == 0 {
+		return nil, nil
+	}
+	rows, err := n.array("edge_feat")
+	if err == nil && rows == nil {
+		rows, err = n.array("edge_attr")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if rows == nil {
+		return nil, fmt.Errorf("%s holds neither edge_feat nor edge_attr, but %s: leave {dataset.edge_features} out", n.name, n.arrays())
+	}
+	columns := uint64(1)
+	if len(rows.Shape) == 2 {
+		columns = rows.Shape[1]
+	}
+	switch {
+	case len(rows.Shape) == 0 || len(rows.Shape) > 2 || rows.Shape[0] != n.Info.Edges || columns == 0:
+		return nil, rows.wrong("it has the shape %s and there are %d edges: give each edge a row of features", rows.shaped(), n.Info.Edges)
+	case columns > graph.MaxEdgeFeatures:
+		return nil, rows.wrong("edges have %d features, and at most %d can be taken: save fewer", columns, graph.MaxEdgeFeatures)
+	case rows.Fortran && columns > 1 && n.Info.Edges > 1:
+		return nil, rows.wrong("it is in Fortran's order: save it with numpy.ascontiguousarray")
+	}
+	n.Info.EdgeFeatures = int(columns)
+	return rows, nil
+}
+
+// weights reads the weights of edges, or other numbers. Those of nil are nil.
 type weights struct {
 	*numbers
-	buf []float32
+	buf  []float32
+	each string // what an edge is to have
 }
 
 func openWeights(a *array) (*weights, error) {
@@ -183,7 +252,7 @@ func openWeights(a *array) (*weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &weights{numbers: n}, nil
+	return &weights{numbers: n, each: "a finite weight"}, nil
 }
 
 func (w *weights) next(count int) ([]float32, error) {
@@ -194,7 +263,7 @@ func (w *weights) next(count int) ([]float32, error) {
 	w.buf = source.RoomFor(w.buf, count)
 	bad, err := w.floats(w.buf)
 	if err == nil && bad >= 0 {
-		err = w.wrong("entry %d is %v as a float32: give each edge a finite weight", at+uint64(bad), w.buf[bad])
+		err = w.wrong("entry %d is %v as a float32: give each edge %s", at+uint64(bad), w.buf[bad], w.each)
 	}
 	return w.buf, err
 }

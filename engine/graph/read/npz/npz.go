@@ -295,12 +295,19 @@ func (n *npz) listedEdges(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	attr, err := n.array("edge_attr")
+	rows, err := n.edgeFeatures()
+	if err != nil {
+		return err
+	}
+	attr := (*array)(nil)
+	if rows == nil || rows.key != "edge_attr" {
+		attr, err = n.array("edge_attr")
+	}
 	if err != nil {
 		return err
 	}
 	if attr != nil && (len(attr.Shape) > 1 && attr.size != attr.Shape[0] || w != nil) {
-		n.note("%s: edge_attr was not used, as edges have a weight only.", n.name)
+		n.note("%s: edge_attr was not used, as edges have a weight only unless {dataset.edge_features} is given.", n.name)
 		attr = nil
 	}
 	if w == nil {
@@ -317,7 +324,7 @@ func (n *npz) listedEdges(ctx context.Context) error {
 		n.note("%s: each weight in %s is 1, so that the edges were taken without weights.", n.name, given.key)
 	}
 	n.Info.Weighted = w != nil
-	edges := &listedEdges{index: index, weights: w, vertices: n.Info.Vertices}
+	edges := &listedEdges{index: index, weights: w, features: features{rows, n.Info.EdgeFeatures}, vertices: n.Info.Vertices}
 	n.ReadEdges = edges.read
 	return nil
 }

@@ -162,6 +162,46 @@ func TestWeights(t *testing.T) {
 	}
 }
 
+func TestEdgeFeatures(t *testing.T) {
+	wide, all := readtest.Of("(4, 2)", []float64{1, 2, 3, 4, 5, 6, 7, 8}), source.Options{EdgeFeatures: []string{"all"}}
+	column, weights := readtest.Of("(4,)", []float32{4, 3, 2, 1}), readtest.Of("(4,)", []float32{2, 3, 4, 5})
+	pairs := readtest.Of("(2, 4)", []int64{0, 1, 1, 2, 2, 0, 4, 4}).InFortranOrder()
+	for name, c := range map[string]struct {
+		arrays  readtest.Arrays
+		columns int
+		rows    []float32
+		weights []float32
+	}{
+		"edge_attr":               {readtest.Lists().With("edge_attr", &wide), 2, []float32{1, 2, 3, 4, 5, 6, 7, 8}, nil},
+		"edge_feat before others": {readtest.Lists().With("edge_feat", &column).With("edge_attr", &weights), 1, []float32{4, 3, 2, 1}, []float32{2, 3, 4, 5}},
+		"weights beside them":     {readtest.Lists().With("edge_attr", &wide).With("edge_weight", &weights), 2, []float32{1, 2, 3, 4, 5, 6, 7, 8}, []float32{2, 3, 4, 5}},
+		"pairs":                   {readtest.Lists().With("edge_attr", &column).With("edge_index", &pairs), 1, []float32{4, 3, 2, 1}, nil},
+	} {
+		h := readtest.MustHold(t, Open, c.arrays.File(t, zip.Deflate), all)
+		if h.Meta.EdgeFeatures != c.columns || !slices.Equal(h.Rows, c.rows) || !slices.Equal(h.Weights, c.weights) {
+			t.Errorf("%s: %d columns, %v, weights %v", name, h.Meta.EdgeFeatures, h.Rows, h.Weights)
+		}
+	}
+	nan := float32(math.NaN())
+	strange, few := readtest.Of("(4, 1)", []float32{1, nan, 3, 4}), readtest.Of("(2, 2)", []float32{1, 2, 3, 4})
+	turned := readtest.Of("(4, 2)", []float32{1, 2, 3, 4, 5, 6, 7, 8}).InFortranOrder()
+	for want, a := range map[string]*readtest.NPY{
+		"holds neither edge_feat nor edge_attr": nil,
+		"give each edge a row of features":      &few,
+		"save it with numpy.ascontiguousarray":  &turned,
+	} {
+		readtest.Refused(t, Open, readtest.Lists().With("edge_attr", a).File(t, zip.Store), all, want)
+	}
+	src, err := Open(t.Context(), readtest.Lists().With("edge_attr", &strange).File(t, zip.Store), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	if _, err := readtest.Hold(t.Context(), src); err == nil || !strings.Contains(err.Error(), "entry 1 is NaN as a float32: give each edge finite features") {
+		t.Errorf("a feature that is no number: %v", err)
+	}
+}
+
 func TestWhatMayBeMissing(t *testing.T) {
 	bare := readtest.Arrays{"edge_index": readtest.Lists()["edge_index"]}
 	h := readtest.MustHold(t, Open, bare.File(t, zip.Deflate), source.Options{})

@@ -23,6 +23,7 @@ type Held struct {
 	Meta     graph.Meta
 	Edges    [][2]uint32
 	Weights  []float32
+	Rows     []float32         // features of edges
 	Features map[uint32][]Cell // without zeros
 	Labels   []int32
 	Targets  graph.Columns
@@ -47,7 +48,10 @@ func Hold(ctx context.Context, s graph.Source) (*Held, error) {
 			}
 			h.Edges = append(h.Edges, [2]uint32{src, b.Dst[i]})
 		}
-		h.Weights = append(h.Weights, b.Weights...)
+		if len(b.Rows) != len(b.Src)*h.Meta.EdgeFeatures {
+			return fmt.Errorf("a batch of %d edges with %d features of %d columns", len(b.Src), len(b.Rows), h.Meta.EdgeFeatures)
+		}
+		h.Weights, h.Rows = append(h.Weights, b.Weights...), append(h.Rows, b.Rows...)
 		return nil
 	}); err != nil {
 		return nil, err

@@ -26,6 +26,9 @@ type Options struct {
 	// LabelColumns are the names of the columns of tables that hold labels; none: those that
 	// are called so.
 	LabelColumns []string
+	// EdgeFeatures are the names of the columns of tables that hold features of edges, or all for
+	// all that there are; none: they are left out.
+	EdgeFeatures []string
 	// Memory bounds what the source holds, in bytes; 0: no bound.
 	Memory uint64
 	// Admit returns an error if a graph of a format may not be opened: it is asked once the format is
@@ -36,6 +39,9 @@ type Options struct {
 	// Note receives what the user should know while the source is read; it may be nil.
 	Note func(string)
 }
+
+// AllEdgeFeatures reports whether all features of edges are asked for.
+func AllEdgeFeatures(asked []string) bool { return len(asked) == 1 && asked[0] == "all" }
 
 // Regular returns an error if path is missing or neither a file nor a folder: a pipe
 // or a device could hold the reader forever.

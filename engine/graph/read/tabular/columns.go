@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/graph/read/columnar"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
@@ -54,7 +55,7 @@ func (t *columnTable) find() error {
 	if t.kind == featuresTable {
 		t.pickFeatures(&p, all)
 	}
-	t.info.width = len(p.value)
+	t.info.width, t.info.weighs = len(p.value), p.weighs
 	if p.masks {
 		t.info.width = 1
 		for _, i := range p.value {
@@ -148,8 +149,10 @@ func (t *columnTable) suits(c columnar.About, id bool) error {
 	case id:
 	case t.kind == featuresTable && (c.List != t.list || !number):
 		return wrong("features are numbers, in a column each or as one column of lists")
-	case t.kind == edgesTable && (c.List || !number):
+	case t.kind == edgesTable && (c.List || !number) && strings.EqualFold(c.Name, "weight"):
 		return wrong("weights are numbers")
+	case t.kind == edgesTable && (c.List || !number):
+		return wrong("features of edges are numbers: name others in {dataset.edge_features}")
 	case t.kind == labelsTable && (c.List || !number && c.Kind != columnar.Text):
 		return wrong("labels are numbers or the names of classes")
 	case t.masks != nil && (c.List || !number && c.Kind != columnar.Text):

@@ -41,12 +41,12 @@ func (t *columnTable) fill(b *rowBatch, columns []*columnar.Values, first uint64
 		b.floats = append(b.floats[:0], make([]float32, b.n*width)...)
 		for i, c := range values {
 			if len(c.Nulls) > 0 {
-				return t.wrong(first+uint64(c.Nulls[0]), "the %s is missing: write a number, 0 if there is nothing", t.what(about[i].Name))
+				return t.wrong(first+uint64(c.Nulls[0]), "the %s is missing: write a number, 0 if there is nothing", t.what(about[i].Name, i))
 			}
 			for row := range b.n {
 				v, err := c.Float(row, about[i].Unsigned)
 				if err != nil {
-					return t.wrong(first+uint64(row), "%w", source.ExplainNumber(t.what(about[i].Name), c.Show(row), err))
+					return t.wrong(first+uint64(row), "%w", source.ExplainNumber(t.what(about[i].Name, i), c.Show(row), err))
 				}
 				b.floats[row*width+i] = v
 			}
@@ -78,8 +78,8 @@ func (t *columnTable) fill(b *rowBatch, columns []*columnar.Values, first uint64
 	return nil
 }
 
-func (t *columnTable) what(column string) string {
-	if t.kind == edgesTable {
+func (t *columnTable) what(column string, i int) string {
+	if t.kind == edgesTable && t.info.weighs && i == 0 {
 		return "weight"
 	}
 	return "feature " + column

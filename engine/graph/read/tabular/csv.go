@@ -86,7 +86,7 @@ func (t *csvTable) bound() int {
 }
 
 func (t *csvTable) about() tableAbout {
-	return tableAbout{name: t.name(), unit: "line", width: t.layout.width(), text: t.layout.text, columns: t.layout.digest, id: t.layout.nodeID, labels: t.layout.labels, notes: t.notes}
+	return tableAbout{name: t.name(), unit: "line", width: t.layout.width(), weighs: t.layout.weighs, text: t.layout.text, columns: t.layout.digest, id: t.layout.nodeID, labels: t.layout.labels, notes: t.notes}
 }
 
 func (t *csvTable) close() error { return t.file.Close() }
@@ -233,7 +233,7 @@ func (s *csvScan) value(i int, field []byte) error {
 		v, err := source.ParseFloat(field)
 		if err != nil {
 			what := "weight"
-			if s.kind == featuresTable {
+			if s.kind == featuresTable || i > 0 || !s.layout.weighs {
 				what = fmt.Sprintf("feature in column %d", s.layout.value[i]+1)
 			}
 			return s.wrong("%w", source.ExplainNumber(what, field, err))
@@ -272,7 +272,7 @@ func (s *csvScan) value(i int, field []byte) error {
 // fast reports whether the edges that come next are plain enough for fastEdges: integers in the first two columns, and at most a weight behind them.
 func (s *csvScan) fast() bool {
 	l := &s.layout
-	return s.kind == edgesTable && !s.text && !s.skip && l.id == [2]int{0, 1} && l.columns == 2+len(l.value)
+	return s.kind == edgesTable && !s.text && !s.skip && l.id == [2]int{0, 1} && l.columns == 2+len(l.value) && len(l.value) <= 1
 }
 
 // fastEdges reads edges until the batch is full, the lines end, or a line is not

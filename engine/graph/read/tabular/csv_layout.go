@@ -16,6 +16,7 @@ type csvLayout struct {
 	columns   int // in each row
 	id        [2]int
 	value     []int // columns of the weight, features, label or splits
+	weighs    bool  // the first is the weight of an edge
 	text      bool  // an id in the file's head is not an integer
 	first     string
 	ignored   []string
@@ -229,7 +230,7 @@ func isNumbered(name, stem string) bool {
 }
 
 func (l *csvLayout) put(kind tableKind, p placed, names []string) {
-	l.id, l.value, l.ignored = p.id, p.value, p.ignored
+	l.id, l.value, l.ignored, l.weighs = p.id, p.value, p.ignored, p.weighs
 	l.digest, l.labels = digestOf(kind, names, p), labelsOf(kind, names, p)
 	if p.masks {
 		for _, i := range p.value {
@@ -253,6 +254,9 @@ func (l *csvLayout) place(name string, kind tableKind, rows []row, asked []strin
 			return notOneColumn(fmt.Sprintf("%s, line %d", name, rows[0].line), l.columns)
 		}
 	case edgesTable:
+		if len(asked) > 0 {
+			return fmt.Errorf("%s, line %d: there is no header line that names the columns, and {dataset.edge_features} asks for some: put a line such as src,dst,weight,%s first", name, rows[0].line, source.Printable(asked[0]))
+		}
 		if l.columns > 3 {
 			return fmt.Errorf("%s, line %d: there are %d columns and no header line says what they are: put a line such as src,dst,weight first", name, rows[0].line, l.columns)
 		}
@@ -260,7 +264,7 @@ func (l *csvLayout) place(name string, kind tableKind, rows []row, asked []strin
 			return fmt.Errorf("%s, line %d: the line seems to name columns, but not src and dst: call the columns with the edges' two ends src and dst", name, rows[0].line)
 		}
 		if l.columns == 3 {
-			l.value = []int{2}
+			l.value, l.weighs = []int{2}, true
 		}
 	case labelsTable:
 		if len(asked) > 0 {

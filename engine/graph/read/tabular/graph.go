@@ -37,7 +37,7 @@ func openTables(ctx context.Context, path, format string, endings []string, o so
 	if err != nil {
 		return nil, err
 	}
-	set, err := openTableSet(ctx, found, opening{o.Memory, o.LabelColumns})
+	set, err := openTableSet(ctx, found, opening{o.Memory, o.LabelColumns, o.EdgeFeatures})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,11 @@ func (t *tables) load(ctx context.Context) error {
 	}
 	t.meta.Edges = edges
 	withEdges := t.ids.soFar()
-	t.meta.Weighted = t.set[edgesTable].about().width > 0
+	about := t.set[edgesTable].about()
+	t.meta.Weighted, t.meta.EdgeFeatures = about.weighs, about.width
+	if about.weighs {
+		t.meta.EdgeFeatures--
+	}
 	rows := uint64(0)
 	for kind := featuresTable; kind <= splitsTable; kind++ {
 		if t.set[kind] != nil {
@@ -177,9 +181,10 @@ func (t *tables) Edges(ctx context.Context, yield func(graph.EdgeBatch) error) e
 		return nil // a share without parts
 	}
 	var src, dst []uint32
+	var weights, features []float32
 	seen := uint64(0)
-	// The weights of an edge that occurs twice are added up in the order of the rows.
-	err := t.scan(ctx, edgesTable, scanning{anyOrder: !t.meta.Weighted}, func(b *rowBatch) error {
+	// What an edge that occurs twice has is added up in the order of the rows.
+	err := t.scan(ctx, edgesTable, scanning{anyOrder: t.set[edgesTable].about().width == 0}, func(b *rowBatch) error {
 		src, dst = t.ids.number(&b.ids[0], src), t.ids.number(&b.ids[1], dst)
 		for i := range src {
 			if src[i] == unknownID || dst[i] == unknownID {
@@ -189,10 +194,8 @@ func (t *tables) Edges(ctx context.Context, yield func(graph.EdgeBatch) error) e
 		if seen += uint64(b.n); seen > t.meta.Edges {
 			return t.changed(edgesTable)
 		}
-		batch := graph.EdgeBatch{Src: src, Dst: dst}
-		if t.meta.Weighted {
-			batch.Weights = b.floats
-		}
+		var batch graph.EdgeBatch
+		batch, weights, features = t.edgeBatch(b, src, dst, weights, features)
 		return yield(batch)
 	})
 	if err == nil && seen != t.meta.Edges && !t.share {

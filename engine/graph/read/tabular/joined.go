@@ -34,7 +34,7 @@ type Far interface {
 // OpenParts makes one graph of several sources. Their tables of one kind follow one
 // another in the order of the parts, as if they were one file.
 func OpenParts(ctx context.Context, parts []Part, format string, o source.Options) (graph.Source, error) {
-	set, err := joinParts(ctx, parts, format, opening{o.Memory, o.LabelColumns})
+	set, err := joinParts(ctx, parts, format, opening{o.Memory, o.LabelColumns, o.EdgeFeatures})
 	if err != nil {
 		return nil, errors.Join(err, set.close())
 	}
@@ -97,7 +97,7 @@ func (j *joinedTable) add(t table, p Part) {
 func (j *joinedTable) suit() error {
 	first := j.tables[0].about()
 	for i, t := range j.tables {
-		if a := t.about(); a.width != first.width {
+		if a := t.about(); a.width != first.width || a.weighs != first.weighs {
 			return fmt.Errorf("%s in %s has %d columns of values and %s in %s has %d: write all parts of a table with the same columns",
 				a.name, j.parts[i].Label, a.width, first.name, j.parts[0].Label, first.width)
 		} else if a.columns != "" && first.columns != "" && a.columns != first.columns {

@@ -48,6 +48,7 @@ type placed struct {
 	value   []int
 	ignored []string
 	masks   bool // the values are masks of one split
+	weighs  bool // the first value of an edge is its weight
 }
 
 // digestOf returns what distinguishes the names of a table's columns of features or labels.
@@ -67,7 +68,8 @@ func notOneColumn(at string, columns int) error {
 	return fmt.Errorf("%s: there are %d columns, and none is called id in a header: give one column of ids, or call theirs id", at, columns)
 }
 
-// placeColumns finds a table's columns by their names. asked are those of labels.
+// placeColumns finds a table's columns by their names. asked are those of labels, or of the features
+// of edges.
 func placeColumns(name string, kind tableKind, names, asked []string) (placed, error) {
 	var p placed
 	switch kind {
@@ -77,8 +79,13 @@ func placeColumns(name string, kind tableKind, names, asked []string) (placed, e
 			return p, fmt.Errorf("%s has no columns called src and dst among %s: call the columns with the edges' two ends so", name, source.Listed(names))
 		}
 		if weight := column(names, "weight"); weight >= 0 {
-			p.value = []int{weight}
+			p.value, p.weighs = []int{weight}, true
 		}
+		features, err := placeEdgeFeatures(name, names, asked, p)
+		if err != nil {
+			return p, err
+		}
+		p.value = append(p.value, features...)
 	case featuresTable:
 		p.id[0] = max(column(names, "id"), 0)
 		for i := range names {

@@ -43,7 +43,7 @@ func OpenShare(ctx context.Context, s source.Sharing, parts []source.SharedPart,
 		return t, nil
 	}
 	var err error
-	if t.set, err = joinParts(ctx, own, s.Format, opening{memory, s.LabelColumns}); err != nil {
+	if t.set, err = joinParts(ctx, own, s.Format, opening{limit: memory, labels: s.LabelColumns}); err != nil {
 		return nil, errors.Join(err, t.set.close())
 	}
 	if f := t.set[featuresTable]; f != nil && f.about().width != s.Width || t.set[edgesTable].about().width > 0 {

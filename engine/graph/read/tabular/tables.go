@@ -32,10 +32,11 @@ type table interface {
 
 // tableAbout describes a table before it is read.
 type tableAbout struct {
-	name  string // for sentences
-	unit  string // what rows are counted in: line or row
-	width int    // features, labels or splits in a row; of edges 1 if there are weights
-	text  bool   // the first rows have ids that are not integers; later ones may, too
+	name   string // for sentences
+	unit   string // what rows are counted in: line or row
+	width  int    // features, labels or splits in a row; of edges their weight, and their features
+	weighs bool   // the first of an edge is its weight
+	text   bool   // the first rows have ids that are not integers; later ones may, too
 	// columns distinguishes the names of several columns of features or labels, in order; "": they
 	// have none, or are few.
 	columns string
@@ -235,6 +236,15 @@ var errNoColumns = errors.New("no columns of this kind")
 type opening struct {
 	limit  uint64   // bytes that one may hold; 0: no bound
 	labels []string // names of the columns of labels; none: those that are called so
+	edges  []string // and of those of features of edges
+}
+
+// asked returns the names of the columns that are asked for of a table.
+func (o *opening) asked(kind tableKind) []string {
+	if kind == edgesTable {
+		return o.edges
+	}
+	return o.labels
 }
 
 // openTable opens a file by its ending. Without a known ending it is read as text.
@@ -251,12 +261,12 @@ func openTable(ctx context.Context, path string, kind tableKind, nodes bool, o o
 	case ".arrow", ".feather":
 		f, err = columnar.OpenArrow(ctx, path)
 	default:
-		return openCSVTable(ctx, path, kind, nodes, o.labels)
+		return openCSVTable(ctx, path, kind, nodes, o.asked(kind))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newColumnTable(files.Base(path), kind, nodes, o.labels, f)
+	return newColumnTable(files.Base(path), kind, nodes, o.asked(kind), f)
 }
 
 // OpenParquet reads tables in Parquet or Arrow (Feather) files: an edge file, or a

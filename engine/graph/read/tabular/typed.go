@@ -26,7 +26,7 @@ func OpenNodes(ctx context.Context, path string, o source.Options) (src graph.So
 	}
 	var found tableFiles
 	found.of[featuresTable], found.nodes = path, true
-	set, err := openTableSet(ctx, found, opening{o.Memory, o.LabelColumns})
+	set, err := openTableSet(ctx, found, opening{limit: o.Memory, labels: o.LabelColumns})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -113,7 +113,7 @@ func OpenLinks(ctx context.Context, path string, memory uint64) (*Links, error) 
 }
 
 // Weighted reports whether there are weights.
-func (l *Links) Weighted() bool { return l.table.about().width > 0 }
+func (l *Links) Weighted() bool { return l.table.about().weighs }
 
 // Close closes the table.
 func (l *Links) Close() error { return l.table.close() }

@@ -72,7 +72,7 @@ func LookAt(ctx context.Context, path, format string, labels []string) (l Look, 
 	if err != nil {
 		return l, err
 	}
-	set, err := openTableSet(ctx, files, opening{farMemory, labels})
+	set, err := openTableSet(ctx, files, opening{limit: farMemory, labels: labels})
 	if err != nil {
 		return l, err
 	}
@@ -105,7 +105,7 @@ func ScanPart(ctx context.Context, q Query, limit uint64, yield func([]byte) err
 	if file == "" {
 		return gone
 	}
-	t, err := openTable(ctx, file, kind, nodes, opening{limit, q.LabelColumns})
+	t, err := openTable(ctx, file, kind, nodes, opening{limit: limit, labels: q.LabelColumns})
 	if errors.Is(err, errNoColumns) {
 		return gone
 	} else if err != nil {
@@ -331,7 +331,7 @@ func (p Part) farTables(asked []string) (set tableSet, err error) {
 		}
 		set[l.Kind] = &farTable{
 			far: p.Far, targets: p.Look.Targets,
-			info: tableAbout{name: source.Printable(l.Name), unit: source.Printable(l.Unit), width: l.Width, text: l.Text, columns: l.Columns, labels: l.Labels, notes: l.Notes},
+			info: tableAbout{name: source.Printable(l.Name), unit: source.Printable(l.Unit), width: l.Width, weighs: l.Kind == int(edgesTable) && l.Width > 0, text: l.Text, columns: l.Columns, labels: l.Labels, notes: l.Notes},
 			q:    Query{Path: p.Path, Format: p.Look.Format, Kind: l.Kind, LabelColumns: asked},
 		}
 	}
