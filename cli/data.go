@@ -227,6 +227,9 @@ func described(d api.Dataset) [][]string {
 		{"Edge cut", fmt.Sprintf("%s edges, %s", output.Thousands(d.EdgeCut), output.Percent(d.EdgeCutShare))},
 		{"Balance", fmt.Sprintf("%.2f by vertices, %.2f by edges, %.2f by training vertices", d.Balance, d.BalanceEdges, d.BalanceTraining)},
 	}
+	if d.EdgeFeatures > 0 {
+		rows = append(rows, []string{"Edge features", fmt.Sprintf("%d as %s", d.EdgeFeatures, d.DType)})
+	}
 	for _, t := range d.Types {
 		rows = append(rows, []string{"Type " + t.Name, fmt.Sprintf("%s, %s", output.Plural(int(t.Vertices), "vertex", "vertices"), output.Plural(t.Features, "feature", "features"))})
 	}

@@ -80,6 +80,7 @@ func datasetImport() *cobra.Command {
 	cmd.Flags().StringVar(&r.Task, "task", "", "what labels are, a `TASK`: "+usage.OneOf(api.Tasks())+" (default: whatever they look like)")
 	usage.CompleteFlag(cmd, "task", api.Tasks())
 	cmd.Flags().StringSliceVar(&r.LabelColumns, "label-columns", nil, "`COLUMNS` of tables that hold labels, such as a,b (default: those called label, or label_0 and so on)")
+	cmd.Flags().StringSliceVar(&r.EdgeFeatures, "edge-features", nil, "`COLUMNS` of tables of edges that hold features of edges, such as a,b, or all (default: none)")
 	cut.flags(cmd, &r.DatasetOptions)
 	cmd.Flags().BoolVar(&r.Undirected, "undirected", false, "add the reverse of every edge")
 	d.Add(cmd)

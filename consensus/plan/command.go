@@ -51,6 +51,7 @@ const (
 	KindRevokeAccess
 	KindScheduleJob
 	KindTypes // of no command: a DefineDataset with types, see since
+	KindEdges // of no command: a DefineDataset with features of edges, see since
 )
 
 type (

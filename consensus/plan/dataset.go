@@ -55,13 +55,15 @@ type About struct {
 	Targets  string `json:"targets,omitempty"` // empty: one class each
 	// Types describes the types of vertices and the relations of edges, in the engine's JSON; empty:
 	// there is one of each.
-	Types       string `json:"types,omitempty"`
-	Weighted    bool   `json:"weighted,omitempty"`
-	Sparse      bool   `json:"sparse,omitempty"`
-	DType       string `json:"dtype"`
-	Partitioner string `json:"partitioner"`
-	Seed        uint64 `json:"seed"`
-	EdgeCut     uint64 `json:"edge_cut"`
+	Types    string `json:"types,omitempty"`
+	Weighted bool   `json:"weighted,omitempty"`
+	// EdgeFeatures is how many features edges have.
+	EdgeFeatures int    `json:"edge_features,omitempty"`
+	Sparse       bool   `json:"sparse,omitempty"`
+	DType        string `json:"dtype"`
+	Partitioner  string `json:"partitioner"`
+	Seed         uint64 `json:"seed"`
+	EdgeCut      uint64 `json:"edge_cut"`
 	// Balance is the ratio of the largest shard to the average, by vertices, by edges
 	// and by training vertices.
 	Balance         float64      `json:"balance"`

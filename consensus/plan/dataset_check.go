@@ -83,6 +83,9 @@ func (a About) check() error {
 	if len(a.Types) > MaxClassNames || !utf8.ValidString(a.Types) {
 		return fmt.Errorf("%w: types of %d bytes, or not in UTF-8", ErrInvalid, len(a.Types))
 	}
+	if a.EdgeFeatures < 0 || a.EdgeFeatures > maxNumber {
+		return fmt.Errorf("%w: %d features of edges", ErrInvalid, a.EdgeFeatures)
+	}
 	if a.EdgeCut > a.Edges {
 		return fmt.Errorf("%w: %d edges of %d are cut", ErrInvalid, a.EdgeCut, a.Edges)
 	}

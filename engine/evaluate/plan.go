@@ -205,8 +205,8 @@ func (i *Inference) inWhole(stages int) plan {
 	if i.now.model.Form().SelfLoops {
 		entries += targets
 	}
-	if form := i.now.model.Form(); entries > math.MaxInt32 || form.Apart && targets*uint64(form.Relations) > math.MaxInt32 {
-		p.memory, p.arena = math.MaxUint64, 0 // more than a block holds
+	if form := i.now.model.Form(); form.Along || entries > math.MaxInt32 || form.Apart && targets*uint64(form.Relations) > math.MaxInt32 {
+		p.memory, p.arena = math.MaxUint64, 0 // more than a block holds, or by parts only
 		return p
 	}
 	p.memory += i.entryBytes()*entries + 8*targets

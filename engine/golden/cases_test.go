@@ -18,6 +18,7 @@ type variant struct {
 	// alike.
 	models []string
 	typed  bool // of the graph with relations, by the models that tell them apart
+	along  bool // of the graph with features of edges, by the models that read them
 }
 
 // variants are all strategies with their defaults, and those settings that have arithmetic
@@ -105,6 +106,13 @@ var variants = []variant{
 	{name: "leap,typed,migrate", strategy: "leap", typed: true, exact: true, set: []string{"leap.mode=migrate"}},
 	{name: "leap,typed,full", strategy: "leap", typed: true, full: true, exact: true},
 
+	{name: "single,edges", strategy: "single", along: true, exact: true},
+	{name: "single,edges,full", strategy: "single", along: true, full: true, exact: true},
+	{name: "centric,edges", strategy: "centric", along: true, exact: true, set: []string{"centric.cache=40"}},
+	{name: "leap,edges,stay", strategy: "leap", along: true, exact: true, set: []string{"leap.mode=stay"}},
+	{name: "leap,edges,migrate", strategy: "leap", along: true, exact: true, set: []string{"leap.mode=migrate"}},
+	{name: "leap,edges,full", strategy: "leap", along: true, full: true, exact: true},
+
 	{name: "graph", strategy: "graph", full: true, set: []string{"pipe.ways=3"}},
 	{name: "graph,reader", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=3", "pipe.first=reader"}},
 	{name: "graph,previous", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=2", "pipe.halo=previous-epoch"}},
@@ -116,6 +124,9 @@ var variants = []variant{
 func (v *variant) trains() []model {
 	if v.typed {
 		return typed
+	}
+	if v.along {
+		return along
 	}
 	return slices.DeleteFunc(slices.Clone(models), func(m model) bool { return v.models != nil && !slices.Contains(v.models, m.name) })
 }

@@ -96,6 +96,9 @@ func TestWeightsAreThoseOfTheTable(t *testing.T) {
 				if v.typed {
 					shards = all["typed"]
 				}
+				if v.along {
+					shards = all["along"]
+				}
 				t.Run(v.name+"/"+m.name, func(t *testing.T) {
 					t.Parallel()
 					what := refused
@@ -170,15 +173,15 @@ func known(key string) bool {
 func checkExact(t *testing.T, got table) {
 	t.Helper()
 	type batches struct {
-		full, typed bool
-		task        string
+		full, typed, along bool
+		task               string
 	}
 	first := map[batches]string{}
 	for _, v := range variants {
 		if !v.exact {
 			continue
 		}
-		of := batches{v.full, v.typed, v.task}
+		of := batches{v.full, v.typed, v.along, v.task}
 		if first[of] == "" {
 			first[of] = v.name
 		}

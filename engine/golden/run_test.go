@@ -43,6 +43,7 @@ func graphs(t *testing.T) map[string][]*graph.Shard {
 		all[kind.Name] = communities(t, kind.Targets)
 	}
 	all[""] = all["class"]
+	all["along"] = enginetest.Cut(t, enginetest.Described(true), 5, "")
 	all["typed"] = enginetest.Cut(t, enginetest.Typed(relations...), 5, "")
 	return all
 }
@@ -109,6 +110,9 @@ func recipeOf(v variant, m model) (recipe.Recipe, error) {
 		if err := r.Set(key, value, strategies.All.Declared()); err != nil {
 			return r, err
 		}
+	}
+	if v.along {
+		r.Model.TellEdges(enginetest.DescribedColumns)
 	}
 	r.Model.Resolve()
 	base := r

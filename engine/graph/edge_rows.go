@@ -63,7 +63,7 @@ func (r *EdgeRows) parts() []byte {
 }
 
 // loadEdgeColumns reads how many columns there are.
-func (s *Shard) loadEdgeColumns(text string) error {
+func loadEdgeColumns(s *Shard, text string) error {
 	if text == "" {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (s *Shard) loadEdgeColumns(text string) error {
 }
 
 // loadEdgeRows reads the features of the edges, whose number is known.
-func (s *Shard) loadEdgeRows() (err error) {
+func loadEdgeRows(s *Shard) (err error) {
 	r := &s.EdgeRows
 	switch {
 	case r.Columns == 0:

@@ -62,7 +62,7 @@ func (s *Shard) loadMetadata(format string) error {
 		}
 		s.Related = &Related{Count: n}
 	}
-	if err := s.loadEdgeColumns(meta[EdgeFeatures]); err != nil {
+	if err := loadEdgeColumns(s, meta[EdgeFeatures]); err != nil {
 		return err
 	}
 	s.Targets = Targets(meta["targets"])
@@ -125,7 +125,7 @@ func (s *Shard) loadEdges() (err error) {
 	if err := checkIndptr("indptr", s.Indptr, len(s.Indices)); err != nil {
 		return err
 	}
-	if err := s.loadEdgeRows(); err != nil {
+	if err := loadEdgeRows(s); err != nil {
 		return err
 	}
 	if s.Related != nil {

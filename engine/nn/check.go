@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -102,6 +103,16 @@ func (s *Spec) checkOwn() error {
 	switch {
 	case s.each() == "sage" && !slices.Contains([]string{"mean", "max", "gcn"}, s.Aggregator):
 		return fmt.Errorf("{sage.aggregator} is %q, but may be mean, max or gcn", s.Aggregator)
+	case s.Model == "mpnn" && s.Aggregator != "mean" && s.Aggregator != "sum":
+		return fmt.Errorf("{mpnn.aggregator} is %q, but may be mean or sum", s.Aggregator)
+	case s.Edges != "" && s.Edges != LoopsOn && s.Edges != LoopsOff:
+		return fmt.Errorf("{model.edges} is %q, but may be on or off", s.Edges)
+	case s.Edges == LoopsOn && s.EdgeFeatures == 0:
+		return fmt.Errorf("{model.edges} is on, and the edges of the dataset have no features that %s reads: import it with {dataset.edge_features}, or leave it out", s.Named())
+	case s.EdgeFeatures < 0 || s.EdgeFeatures > maxWidth || s.EdgeFeatures > 0 && kinds[s.Model].along == nil:
+		return fmt.Errorf("%s reads no features of edges, and the recipe has %d", s.Named(), s.EdgeFeatures)
+	case s.EdgeFeatures > 0 && s.each() == "gat" && s.Version == 2:
+		return errors.New("{gat.version} 2 reads no features of edges: leave one of it and {model.edges} out")
 	case s.each() == "gat" && s.Version != 1 && s.Version != 2:
 		return fmt.Errorf("{gat.version} is %d, but may be 1 or 2", s.Version)
 	case s.Related() && (s.Relations < 1 || s.Relations > maxRelations):

@@ -6,39 +6,45 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// slope is the slope below 0 of the leaky ReLU in attention scores.
-const slope = 0.2
+// Slope is the slope below 0 of the leaky ReLU in attention scores.
+const Slope = 0.2
 
-// heads is shared by both versions of graph attention: the number and width of heads, and
+// Heads is what all kinds of graph attention share: the number and width of heads, and
 // whether their rows are averaged or concatenated.
-type heads struct {
+type Heads struct {
 	in, out  int
-	count    int
-	width    int // columns of a head
+	Count    int
+	Width    int // columns of a head
 	averaged bool
-	bias     bool
-	dropout  float64 // of attention
+	Biased   bool    // a bias is added to the rows
+	Dropout  float64 // of attention
+}
+
+// NewHeads returns those of an attention at this place.
+func NewHeads(s Spec, p Place) Heads {
+	h := Heads{in: p.In, out: p.Out, Count: s.Heads, Biased: s.Head == HeadNone, Dropout: s.AttentionDropout}
+	if p.Answers {
+		h.Count, h.averaged = s.OutHeads, true
+		h.Width = p.Out
+	} else {
+		h.Width = p.Out / s.Heads
+	}
+	return h
 }
 
 func newGAT(s Spec, p Place) Conv {
-	h := heads{in: p.In, out: p.Out, count: s.Heads, bias: s.Head == HeadNone, dropout: s.AttentionDropout}
-	if p.Answers {
-		h.count, h.averaged = s.OutHeads, true
-		h.width = p.Out
-	} else {
-		h.width = p.Out / s.Heads
-	}
+	h := NewHeads(s, p)
 	if s.Version == 2 {
 		return &gatv2{h}
 	}
 	return &gat{h}
 }
 
-// inWords describes what follows the scores of edges: s(u, v) of each head.
-func (h *heads) inWords() string {
-	text := fmt.Sprintf(" Here leaky(s) = s where it is above 0, else %v * s. The shares of a vertex' in-edges = softmax of their scores, in each head.", slope)
-	if h.dropout > 0 {
-		text += fmt.Sprintf(" In training alone: dropout of %v of the shares.", h.dropout)
+// InWords describes what follows the scores of edges: s(u, v) of each head.
+func (h *Heads) InWords() string {
+	text := fmt.Sprintf(" Here leaky(s) = s where it is above 0, else %v * s. The shares of a vertex' in-edges = softmax of their scores, in each head.", Slope)
+	if h.Dropout > 0 {
+		text += fmt.Sprintf(" In training alone: dropout of %v of the shares.", h.Dropout)
 	}
 	text += " y of a head = the sum of share * z of the source over the in-edges, 0 where there are none."
 	if h.averaged {
@@ -47,86 +53,86 @@ func (h *heads) inWords() string {
 	return text + " y = the heads side by side."
 }
 
-// divided describes how the columns belong to heads.
-func (h *heads) divided() string {
-	if h.count == 1 {
-		return fmt.Sprintf("1 head of %d columns", h.width)
+// Divided describes how the columns belong to heads.
+func (h *Heads) Divided() string {
+	if h.Count == 1 {
+		return fmt.Sprintf("1 head of %d columns", h.Width)
 	}
-	return fmt.Sprintf("%d heads of %d columns each, side by side", h.count, h.width)
+	return fmt.Sprintf("%d heads of %d columns each, side by side", h.Count, h.Width)
 }
 
-// columns returns the total width of all heads.
-func (h *heads) columns() int { return h.count * h.width }
+// Columns returns the total width of all heads.
+func (h *Heads) Columns() int { return h.Count * h.Width }
 
-// attended returns the matrix for the rows of all heads: y itself, unless they are
+// Attended returns the matrix for the rows of all heads: y itself, unless they are
 // averaged.
-func (h *heads) attended(c *Call, y tensor.Matrix) tensor.Matrix {
-	if h.averaged && h.count > 1 {
-		return c.New(c.Targets(), h.columns())
+func (h *Heads) Attended(c *Call, y tensor.Matrix) tensor.Matrix {
+	if h.averaged && h.Count > 1 {
+		return c.New(c.Targets(), h.Columns())
 	}
 	return y
 }
 
-// join computes y from the rows of all heads.
-func (h *heads) join(c *Call, y, all tensor.Matrix, e *tensor.Epilogue) {
-	if h.averaged && h.count > 1 {
-		share, sum := 1/float64(h.count), tensor.Matrix{}
-		for i := range h.count {
-			c.Device.Combine(y, share, all.View(0, all.Rows, i*h.width, h.width), 1, sum)
+// Join computes y from the rows of all heads.
+func (h *Heads) Join(c *Call, y, all tensor.Matrix, e *tensor.Epilogue) {
+	if h.averaged && h.Count > 1 {
+		share, sum := 1/float64(h.Count), tensor.Matrix{}
+		for i := range h.Count {
+			c.Device.Combine(y, share, all.View(0, all.Rows, i*h.Width, h.Width), 1, sum)
 			sum = y
 		}
 	}
 	if e != nil {
 		c.Device.Apply(y, y, e)
 	}
-	h.free(c, all)
+	h.Freed(c, all)
 }
 
-// free frees the rows of all heads, or their gradient, unless they are y's.
-func (h *heads) free(c *Call, all tensor.Matrix) {
-	if h.averaged && h.count > 1 {
+// Freed frees the rows of all heads, or their gradient, unless they are y's.
+func (h *Heads) Freed(c *Call, all tensor.Matrix) {
+	if h.averaged && h.Count > 1 {
 		c.Free(all)
 	}
 }
 
-// spread returns the gradient at the rows of all heads.
-func (h *heads) spread(c *Call, dy tensor.Matrix) tensor.Matrix {
-	if !h.averaged || h.count == 1 {
+// Spread returns the gradient at the rows of all heads.
+func (h *Heads) Spread(c *Call, dy tensor.Matrix) tensor.Matrix {
+	if !h.averaged || h.Count == 1 {
 		return dy
 	}
-	all := c.New(c.Targets(), h.columns())
-	for i := range h.count {
-		part := all.View(0, all.Rows, i*h.width, h.width)
-		c.Device.Combine(part, 1/float64(h.count), dy, 0, tensor.Matrix{})
+	all := c.New(c.Targets(), h.Columns())
+	for i := range h.Count {
+		part := all.View(0, all.Rows, i*h.Width, h.Width)
+		c.Device.Combine(part, 1/float64(h.Count), dy, 0, tensor.Matrix{})
 	}
 	return all
 }
 
 // gat is the convolution of Velickovic et al.: the score of an edge is the sum of a
 // source's term and a target's term.
-type gat struct{ heads }
+type gat struct{ Heads }
 
 func (l *gat) Weights() []Weight {
 	w := []Weight{
-		{"weight", l.in, l.columns(), Glorot(l.in, l.columns())},
-		{"attention.source", 1, l.columns(), Glorot(l.count, l.width)},
-		{"attention.target", 1, l.columns(), Glorot(l.count, l.width)},
+		{"weight", l.in, l.Columns(), Glorot(l.in, l.Columns())},
+		{"attention.source", 1, l.Columns(), Glorot(l.Count, l.Width)},
+		{"attention.target", 1, l.Columns(), Glorot(l.Count, l.Width)},
 	}
-	if l.bias {
+	if l.Biased {
 		w = append(w, Weight{Bias, 1, l.out, Zeros})
 	}
 	return w
 }
 
 func (l *gat) Words(use func(string) string) string {
-	return "z = x * " + use("weight") + ": " + l.divided() + ". The score of an edge (u, v) in a head = leaky(z(u) . " + use("attention.source") + " + z(v) . " + use("attention.target") +
-		"), the products being those of the head's columns." + l.inWords()
+	return "z = x * " + use("weight") + ": " + l.Divided() + ". The score of an edge (u, v) in a head = leaky(z(u) . " + use("attention.source") + " + z(v) . " + use("attention.target") +
+		"), the products being those of the head's columns." + l.InWords()
 }
 
 func (l *gat) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	x, left := l.apart(c.input.carried)
 	if c.input.carried.None() {
-		x, left = c.New(c.Sources(), l.columns()), c.New(c.Sources(), l.count)
+		x, left = c.New(c.Sources(), l.Columns()), c.New(c.Sources(), l.Count)
 		l.see(c, x, left)
 	}
 	l.attend(c, y, x, left, c.of(x), e)
@@ -134,11 +140,11 @@ func (l *gat) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 
 // attend is the rest of Forward after the product, of which own are the targets' rows.
 func (l *gat) attend(c *Call, y, x, left, own tensor.Matrix, e *tensor.Epilogue) {
-	right := c.New(c.Targets(), l.count)
+	right := c.New(c.Targets(), l.Count)
 	c.Device.HeadDot(right, own, c.Weight(2))
-	all, stats := l.attended(c, y), c.New(c.Targets(), 2*l.count)
-	c.Device.Attend(all, stats, &c.Block.CSR, x, left, right, slope, c.DropAttention(l.dropout), c.Block.Own)
-	l.join(c, y, all, e)
+	all, stats := l.Attended(c, y), c.New(c.Targets(), 2*l.Count)
+	c.Device.Attend(all, stats, &c.Block.CSR, x, left, right, Slope, c.DropAttention(l.Dropout), c.Block.Own)
+	l.Join(c, y, all, e)
 	c.Kept[0], c.Kept[1], c.Kept[2], c.Kept[3] = x, left, right, stats
 }
 
@@ -153,10 +159,10 @@ func (l *gat) apart(carried tensor.Matrix) (x, left tensor.Matrix) {
 	if carried.None() {
 		return x, left
 	}
-	return carried.View(0, carried.Rows, 0, l.columns()), carried.View(0, carried.Rows, l.columns(), l.count)
+	return carried.View(0, carried.Rows, 0, l.Columns()), carried.View(0, carried.Rows, l.Columns(), l.Count)
 }
 
-func (l *gat) carries(*Call) int { return l.columns() + l.count }
+func (l *gat) carries(*Call) int { return l.Columns() + l.Count }
 
 func (l *gat) carry(c *Call, to tensor.Matrix) {
 	x, left := l.apart(to)
@@ -173,10 +179,10 @@ func (l *gat) Backward(c *Call, dx, dy tensor.Matrix) {
 
 func (*gat) weighs() {}
 
-func (l *gat) front() ([]frontTerm, int) { return []frontTerm{{weight: 0, own: 1}}, l.columns() }
+func (l *gat) front() ([]frontTerm, int) { return []frontTerm{{weight: 0, own: 1}}, l.Columns() }
 
 func (l *gat) finish(c *Call, y, sum tensor.Matrix, e *tensor.Epilogue) {
-	left := c.New(c.Sources(), l.count)
+	left := c.New(c.Sources(), l.Count)
 	c.Device.HeadDot(left, sum, c.Weight(1))
 	l.attend(c, y, sum, left, c.Own(sum), e)
 }
@@ -184,13 +190,13 @@ func (l *gat) finish(c *Call, y, sum tensor.Matrix, e *tensor.Epilogue) {
 // finishBack returns the gradient at the product.
 func (l *gat) finishBack(c *Call, dy tensor.Matrix) tensor.Matrix {
 	x, left, right, stats := c.Kept[0], c.Kept[1], c.Kept[2], c.Kept[3]
-	dh := c.New(c.Sources(), l.columns())
-	dleft, dright := c.New(c.Sources(), l.count), c.New(c.Targets(), l.count)
-	dall := l.spread(c, dy)
-	c.Device.AttendBack(dh, dleft, dright, &c.Block.CSR, dall, stats, x, left, right, slope, c.DropAttention(l.dropout), c.Block.Own)
+	dh := c.New(c.Sources(), l.Columns())
+	dleft, dright := c.New(c.Sources(), l.Count), c.New(c.Targets(), l.Count)
+	dall := l.Spread(c, dy)
+	c.Device.AttendBack(dh, dleft, dright, &c.Block.CSR, dall, stats, x, left, right, Slope, c.DropAttention(l.Dropout), c.Block.Own)
 	c.Device.HeadDotBack(dh, c.Gradient(1), dleft, x, c.Weight(1))
 	c.Device.HeadDotBack(c.Own(dh), c.Gradient(2), dright, c.Own(x), c.Weight(2))
-	l.free(c, dall)
+	l.Freed(c, dall)
 	c.Free(dleft, dright)
 	return dh
 }

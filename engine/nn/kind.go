@@ -15,6 +15,9 @@ type Kind struct {
 	// SelfLoops and Weighting are its requirements for blocks.
 	SelfLoops bool
 	Weighting sample.Weighting
+	// Along says that its blocks have what layers need that compute a row for each edge, also
+	// where edges have no features.
+	Along bool
 	// New creates the convolution for one place in a model.
 	New func(s Spec, p Place) Conv
 
@@ -22,6 +25,8 @@ type Kind struct {
 	related bool // its blocks have the relations of edges
 	apart   bool // and each has a convolution of its own
 	hidden  bool // users don't choose it
+	// along creates the convolution that reads features of edges, if the kind has one.
+	along func(s Spec, p Place) Conv
 }
 
 // A frame is what surrounds the convolutions of a model, whichever they are.
@@ -108,6 +113,22 @@ func Register(name string, k Kind) {
 		panic(fmt.Sprintf("nn: there is a model %q already, or it has no convolution", name))
 	}
 	kinds[name] = k
+}
+
+// RegisterAlong adds, to a kind that there is, the convolution that it has where it reads features of
+// edges. Its blocks have what such layers need (sample.Along).
+func RegisterAlong(name string, along func(s Spec, p Place) Conv) {
+	k := kinds[name]
+	k.along = along
+	kinds[name] = k
+}
+
+// convolution returns what creates a model's convolutions.
+func (s *Spec) convolution() func(s Spec, p Place) Conv {
+	if k := kinds[s.Model]; s.EdgeFeatures == 0 || k.along == nil {
+		return k.New
+	}
+	return kinds[s.Model].along
 }
 
 // Models lists the names of all kinds that users choose from.

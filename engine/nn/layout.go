@@ -28,7 +28,7 @@ func (m *Model) layout(features, classes int) {
 		if place.Last && s.Head == HeadNone {
 			place.Answers, place.Out = true, classes
 		}
-		st := m.stage(fmt.Sprintf("layers.%d", k), kinds[s.Model].New(*s, place), hops, at, place.Out)
+		st := m.stage(fmt.Sprintf("layers.%d", k), s.convolution()(*s, place), hops, at, place.Out)
 		st.layer = k
 		if s.preActivated() {
 			m.preActivated(st, k > 0)

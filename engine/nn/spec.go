@@ -27,7 +27,7 @@ type Spec struct {
 	// model's published form.
 	SelfLoops string `json:"self_loops"`
 
-	Aggregator       string  `json:"aggregator,omitempty"`        // of sage: mean, max or gcn
+	Aggregator       string  `json:"aggregator,omitempty"`        // of sage: mean, max or gcn; of mpnn: mean or sum
 	OutHeads         int     `json:"out_heads,omitempty"`         // of a gat's last layer; they are averaged
 	Version          int     `json:"version,omitempty"`           // of gat: 1 or 2
 	AttentionDropout float64 `json:"attention_dropout,omitempty"` // of gat
@@ -37,6 +37,8 @@ type Spec struct {
 	Relations        int     `json:"relations,omitempty"`         // of the dataset, for models that tell them apart
 	Ends             string  `json:"ends,omitempty"`              // of hetero: the numbers of the types at which they end
 	Across           string  `json:"across,omitempty"`            // of hetero: sum or mean over relations
+	Edges            string  `json:"edges,omitempty"`             // on or off: whether features of edges are read; empty: if there are some
+	EdgeFeatures     int     `json:"edge_features,omitempty"`     // how many are read
 }
 
 // The words a spec may contain.
@@ -63,7 +65,7 @@ func Defaults(model string) Spec {
 		s.Across = AcrossSum
 	}
 	switch s.each() {
-	case "sage":
+	case "sage", "mpnn":
 		s.Aggregator = "mean"
 	case "gat":
 		s.Hidden, s.Heads, s.OutHeads, s.Version = 8, 8, 1, 1
@@ -129,10 +131,22 @@ func (s *Spec) Tell(relations int, ends string) {
 	}
 }
 
+// TellEdges sets how many features of edges the model reads, of those that the edges of a dataset
+// have.
+func (s *Spec) TellEdges(features int) {
+	s.EdgeFeatures = 0
+	if k := kinds[s.Model]; k.along != nil && s.Edges != LoopsOff && (s.each() != "gat" || s.Version != 2 || s.Edges == LoopsOn) {
+		s.EdgeFeatures = features
+	}
+}
+
+// Along reports whether the model computes a row for each edge.
+func (s *Spec) Along() bool { return s.EdgeFeatures > 0 || kinds[s.Model].Along }
+
 // Named returns the model with its article, for sentences.
 func (s *Spec) Named() string {
-	if s.Model == "rgcn" {
-		return "an rgcn"
+	if s.Model == "rgcn" || s.Model == "mpnn" {
+		return "an " + s.Model
 	}
 	return "a " + s.Model
 }
@@ -153,6 +167,10 @@ func (s *Spec) form() sample.Form {
 	}
 	if k.apart {
 		f.Apart, f.Ends = true, s.Ends
+	}
+	f.Along, f.EdgeFeatures = s.Along(), s.EdgeFeatures
+	if s.Model == "mpnn" && s.Aggregator == "sum" {
+		f.Weighting = sample.Sums
 	}
 	return f
 }

@@ -90,7 +90,7 @@ func TestSet(t *testing.T) {
 		{"gcnii", "gcnii.alpha", "0.2", ""},
 		{"gcnii", "gcnii.theta", "1.5", ""},
 		{"gcn", "sage.aggregator", "max", "the setting sage.aggregator is of the model sage or hetero:sage, and this is a gcn, which has model.head, model.input_dropout, model.jump and model.self_loops"},
-		{"gat", "gat.haeds", "2", `there is no setting "gat.haeds": a gat has model.head, model.input_dropout, model.jump, model.self_loops, gat.version, gat.out_heads and gat.attention_dropout`},
+		{"gat", "gat.haeds", "2", `there is no setting "gat.haeds": a gat has model.head, model.input_dropout, model.jump, model.self_loops, model.edges, gat.version, gat.out_heads and gat.attention_dropout`},
 		{"sage", "sage.aggregator", "lstm", `{sage.aggregator} is "lstm", but may be mean, max or gcn`},
 		{"gat", "gat.version", "3", `{gat.version} is "3", but may be 1 or 2`},
 		{"gat", "gat.out_heads", "0", `{gat.out_heads} is "0", but may be a number from 1 to 256`},

@@ -44,6 +44,12 @@ func edgesInWords(f sample.Form) string {
 	if f.Relations > 0 {
 		text += fmt.Sprintf(" Each edge has one of %d relations, numbered as the dataset lists them; edges of different relations from u to v stay apart.", f.Relations)
 	}
+	if f.EdgeFeatures > 0 {
+		text += fmt.Sprintf(" Each edge has a row e of %d features; those of edges that stand twice are averaged.", f.EdgeFeatures)
+		if f.SelfLoops {
+			text += " That of an added self-loop is the mean of those of the other in-edges, or zeros."
+		}
+	}
 	if f.Ends != "" {
 		text += " Relation i ends at vertices of the ith of these types, which are numbered as the dataset lists them: " + f.Ends + "."
 	}

@@ -62,6 +62,12 @@ func (r Recipe) Check(about dataset.About, rules Rules) error {
 	if r.Model.Related() && r.Model.Relations != about.Relations {
 		return fmt.Errorf("the model tells %d relations apart, and the edges of the dataset have %d: train it on the dataset that it was made for", r.Model.Relations, about.Relations)
 	}
+	if n := r.Model.EdgeFeatures; n > 0 && n != about.EdgeFeatures {
+		return fmt.Errorf("the model reads %d features of edges, and the edges of the dataset have %d: train it on a dataset with the same ones, or give {model.edges}=off", n, about.EdgeFeatures)
+	}
+	if r.Model.EdgeFeatures > 0 && r.Sharing.Topology() == strategy.Sharded {
+		return errors.New("{topology} is sharded, and features of edges are read where each node has all edges: leave it out, or give {model.edges}=off")
+	}
 	if form := model.Form(); about.Ends != "" && form.Ends != about.Ends && (form.Ends != "" || form.Apart) {
 		return errors.New("the relations of the dataset end at other types than those that the model tells apart: train it on the dataset that it was made for")
 	}

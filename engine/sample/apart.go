@@ -99,11 +99,11 @@ func (b *Block) transposeApart() {
 	transpose(b.Reach, &b.apart.back)
 }
 
-// RelatedBytes returns what the matrices by relation of a block of this size take, beside the block
-// and its transpose; with back, what more their transposes take.
+// RelatedBytes returns what the matrices by relation, or those of entries, of a block of this size
+// take, beside the block and its transpose; with back, what more their transposes take.
 func (f Form) RelatedBytes(z Size, back bool) uint64 {
 	if f.Relations == 0 {
-		return 0
+		return f.alongBytes(z)
 	}
 	rows := uint64(z.Targets) * uint64(f.Relations)
 	n := 4*uint64(z.Entries) + 8*(rows+1)

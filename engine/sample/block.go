@@ -17,6 +17,8 @@ type Block struct {
 	// r*Rows + t for each relation r that ends at the target's type.
 	Apart []tensor.CSR
 	Reach *tensor.CSR
+	// Along has what layers need that compute a row for each entry, if the form says so.
+	Along *Along
 
 	// Arrays built earlier, to be reused. The block's CSR may lie elsewhere: in the
 	// read-only mapping of a shard.
@@ -26,6 +28,7 @@ type Block struct {
 	transposed tensor.Transpose
 	related    related
 	apart      apart
+	along      Along
 }
 
 // Weighting defines the values of a block's entries.
@@ -58,6 +61,10 @@ type Form struct {
 	// no relation reaches it.
 	Apart bool
 	Ends  string
+	// Along is for models that compute a row for each edge. EdgeFeatures is how many features of
+	// edges they read; all edges must be here then.
+	Along        bool
+	EdgeFeatures int
 }
 
 // Valued reports whether entries have values when they are drawn.

@@ -43,7 +43,7 @@ func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
 	targets := len(b.vertices)
 	groups := (targets + group - 1) / group
 	block.indptr = append(slices.Grow(block.indptr[:0], targets+1), 0)
-	block.indices, block.values = block.indices[:0], block.values[:0]
+	block.indices, block.values, block.along.Rows = block.indices[:0], block.values[:0], block.along.Rows[:0]
 	for i := range groups + 3 {
 		if i < groups {
 			f := s.flock(i)
@@ -66,13 +66,16 @@ func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
 			if s.valued {
 				s.weigh(f, block, b.vertices[f.first:f.end])
 			}
+			if s.o.Form.EdgeFeatures > 0 {
+				s.describe(f, block, b.vertices[f.first:f.end])
+			}
 			b.vertices = s.seen.number(block.indices[f.at:][:f.entries], b.vertices)
 		}
 	}
 	block.Own, block.Vertices, block.Stamp, block.There = 0, b.vertices, tensor.NewStamp(), nil
 	block.Rows, block.Cols = targets, len(b.vertices)
 	block.Indptr, block.Indices, block.Values, block.Transposed = block.indptr, block.indices, nil, nil
-	block.Related, block.Apart, block.Reach = nil, nil, nil
+	block.Related, block.Apart, block.Reach, block.Along = nil, nil, nil, nil
 	if s.valued {
 		block.Values = slices.Grow(block.values, 1) // nil has another meaning than empty
 	}
@@ -257,4 +260,32 @@ func (s *Sampler) normalise(values []float32, sources []int32, v uint32) {
 	for i, u := range sources[:len(values)] {
 		values[i] *= own * unsigned(flat[u])
 	}
+}
+
+// describe appends the features of the rows' entries.
+func (s *Sampler) describe(f *flock, block *Block, targets []uint32) {
+	columns, positions := s.o.Form.EdgeFeatures, f.positions
+	to := slices.Grow(block.along.Rows, columns*f.entries)
+	for i := range targets {
+		r := &f.rows[i]
+		own := len(to)
+		if r.loop {
+			to = to[:own+columns]
+		}
+		first, rows := len(to), s.parts[r.part].edges
+		if r.drawn == r.held {
+			for e := r.from; e < r.from+int64(r.held); e++ {
+				to = rows.Append(to, e)
+			}
+		} else {
+			for _, at := range positions[:r.drawn] {
+				to = rows.Append(to, r.from+int64(at))
+			}
+			positions = positions[r.drawn:]
+		}
+		if r.loop {
+			mean(to[own:first], to[first:])
+		}
+	}
+	block.along.Rows = to
 }

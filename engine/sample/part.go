@@ -20,6 +20,9 @@ func (s *Sampler) Part(b *Block, first, n int) error {
 	if s.t.weighed {
 		return errors.New("sample: whole layers of a part of the graph have no messages that count more than once")
 	}
+	if s.o.Form.Along {
+		return errors.New("sample: whole layers of a part of the graph have no matrices of entries")
+	}
 	if s.degrees.inverse != nil && s.degrees.flat == nil {
 		return errDegreesElsewhere
 	}
@@ -49,7 +52,7 @@ func (s *Sampler) Part(b *Block, first, n int) error {
 	}
 	b.Own, b.Vertices, b.Transposed, b.Stamp, b.There = first, nil, nil, tensor.NewStamp(), nil
 	b.Rows, b.Cols = n, s.t.vertices
-	b.Related, b.Apart, b.Reach = nil, nil, nil
+	b.Related, b.Apart, b.Reach, b.Along = nil, nil, nil, nil
 	if n > 0 && !s.o.Form.SelfLoops && s.o.Form.Relations == 0 && s.degrees.inverse == nil && first >= int(s.t.parts[within].first) {
 		p := &s.t.parts[within]
 		b.Indptr, b.Indices, b.Values = p.indptr[first-int(p.first):][:n+1], p.indices, nil

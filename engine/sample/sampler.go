@@ -113,6 +113,9 @@ func checked(fanouts []int) []int {
 // requests to other nodes.
 func (s *Sampler) Sample(ctx context.Context, b *Batch, epoch, step uint64, roots []uint32) error {
 	b.Blocks = b.Blocks[:0]
+	if s.o.Form.EdgeFeatures > 0 && s.t.partial {
+		return errEdgesElsewhere
+	}
 	if err := s.begin(b, roots); err != nil {
 		return err
 	}
@@ -139,9 +142,12 @@ func (s *Sampler) Sample(ctx context.Context, b *Batch, epoch, step uint64, root
 			return fmt.Errorf("sample: the degrees of %d vertices: %w", len(b.vertices), err)
 		}
 	}
-	if s.o.Form.Relations > 0 {
-		for i := range b.Blocks {
-			b.Blocks[i].Relate(s.o.Form)
+	for i := range b.Blocks {
+		switch block := &b.Blocks[i]; {
+		case s.o.Form.Relations > 0:
+			block.Relate(s.o.Form)
+		case s.o.Form.Along:
+			block.follow(s.o.Form)
 		}
 	}
 	return nil

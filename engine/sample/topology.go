@@ -36,7 +36,8 @@ type part struct {
 	indptr     []int64
 	indices    []int32
 	weights    []float32
-	far        *Summary // set if the rows are on another node
+	edges      *graph.EdgeRows // features; nil: they have none
+	far        *Summary        // set if the rows are on another node
 
 	// Of restricted rows:
 	degrees []int32   // in the whole graph; nil: the number of entries
@@ -44,7 +45,7 @@ type part struct {
 }
 
 func partOf(s *graph.Shard) part {
-	return part{first: s.First, end: s.First + uint32(s.Vertices), indptr: s.Indptr, indices: s.Indices, weights: s.Weights}
+	return part{first: s.First, end: s.First + uint32(s.Vertices), indptr: s.Indptr, indices: s.Indices, weights: s.Weights, edges: edgeRowsOf(s)}
 }
 
 // nearPerPart is the minimum average number of table entries per part, small enough for

@@ -36,7 +36,7 @@ func (t *Trainer) Choose(n *Needs) {
 			d.Features += t.Sharing.Cached
 		}
 	}
-	if holds && t.allEdges() && t.Data.Links == nil && t.sampling().Form.Relations == 0 { // a step's own edges are taken out of its blocks
+	if holds && t.allEdges() && t.Data.Links == nil && t.sampling().Form.Relations == 0 && !t.sampling().Form.Along { // a step's own edges are taken out of its blocks
 		d.Edges, d.Sums = footprint, t.Sums
 	}
 	d.Hold(n)

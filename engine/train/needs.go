@@ -145,7 +145,7 @@ func (t *Trainer) instead(ctx context.Context, n *budget.Node) error {
 // nobody has said otherwise, and blocks are sampled batch by batch.
 func (t *Trainer) maySendFor() bool {
 	d, topology := t.described(), t.Recipe.Sharing.Topology()
-	return t.Foreign == nil && t.Recipe.Links == nil && d.Deal != nil && d.Advice == nil && !d.Isolated && (topology == "" || topology == strategy.Auto)
+	return t.Foreign == nil && t.Recipe.Links == nil && t.Recipe.Model.EdgeFeatures == 0 && d.Deal != nil && d.Advice == nil && !d.Isolated && (topology == "" || topology == strategy.Auto)
 }
 
 // mayWait reports whether edges may be brought once it is known what memory steps need: then

@@ -83,8 +83,8 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 		return err
 	}
 	topology, who := r.Sharing.Topology(), o.Strategies.Of(s.Strategy)
-	if r.Links != nil {
-		topology = strategy.Replicated // see dataset.Graph.Link
+	if r.Links != nil || r.Model.EdgeFeatures > 0 {
+		topology = strategy.Replicated // see dataset.Graph.Link; features of edges do not travel with rows
 	}
 	if shared {
 		for _, d := range o.Strategies {

@@ -297,6 +297,9 @@ func (w *Weighed) reads(about *dataset.About) error {
 	if form := w.model.Form(); about.Ends != "" && form.Ends != about.Ends && (form.Ends != "" || form.Apart) {
 		return errors.New("the relations of the dataset end at other types than those that the model tells apart: choose a dataset with the same types as that on which it was trained")
 	}
+	if of := w.model.Form().EdgeFeatures; of > 0 && of != about.EdgeFeatures {
+		return fmt.Errorf("the model reads %s of edges, and those of the dataset have %d: choose a dataset with the same ones as that on which it was trained", recipe.Count(of, "feature"), about.EdgeFeatures)
+	}
 	if about.Features == w.about.Features {
 		return nil
 	}

@@ -24,6 +24,7 @@ type ImportRequest struct {
 	// LabelColumns are the columns of csv and parquet tables that hold labels, in this order;
 	// none: those that are called so.
 	LabelColumns []string `json:"label_columns,omitempty"`
+	EdgeFeatures []string `json:"edge_features,omitempty"` // columns of tables that hold features of edges, or all
 	DatasetOptions
 }
 
@@ -61,12 +62,13 @@ type DatasetOptions struct {
 
 // Dataset is a graph that the mesh holds in shards.
 type Dataset struct {
-	Name     string `json:"name"`
-	Stage    string `json:"stage"` // importing, placing or ready
-	Vertices uint64 `json:"vertices"`
-	Edges    uint64 `json:"edges"`
-	Features int    `json:"features"`
-	Classes  int    `json:"classes"` // 0 where vertices have other targets
+	Name         string `json:"name"`
+	Stage        string `json:"stage"` // importing, placing or ready
+	Vertices     uint64 `json:"vertices"`
+	Edges        uint64 `json:"edges"`
+	Features     int    `json:"features"`
+	EdgeFeatures int    `json:"edge_features,omitempty"` // of each edge
+	Classes      int    `json:"classes"`                 // 0 where vertices have other targets
 	// Task is what vertices have targets for: class, multilabel or regression. Targets is
 	// the number of columns of the latter two.
 	Task    string `json:"task"`
@@ -277,26 +279,27 @@ func (r ImportRequest) Check() error {
 	if err := among("task", r.Task, tasks); err != nil {
 		return err
 	}
-	if err := checkLabelColumns(r.LabelColumns); err != nil {
+	if err := checkColumns("labels", r.LabelColumns); err != nil {
+		return err
+	}
+	if err := checkColumns("features of edges", r.EdgeFeatures); err != nil {
 		return err
 	}
 	return r.DatasetOptions.check(r.Name)
 }
 
-// maxLabelColumns bounds the bytes of the names of columns, which every node keeps.
-const maxLabelColumns = 16 << 10
-
-func checkLabelColumns(names []string) error {
+func checkColumns(of string, names []string) error {
+	const most = 16 << 10 // bytes, which every node keeps
 	size := 0
 	for i, name := range names {
 		size += len(name) + 1
 		switch {
 		case name == "":
-			return Invalid("the name of a column of labels is empty: give names, with commas between them")
+			return Invalid("the name of a column of %s is empty: give names, with commas between them", of)
 		case slices.Contains(names[:i], name):
-			return Invalid("the column of labels %.80q is named twice: name it once", name)
-		case size > maxLabelColumns:
-			return Invalid("the names of the columns of labels take more than %d bytes: name fewer", maxLabelColumns)
+			return Invalid("the column of %s %.80q is named twice: name it once", of, name)
+		case size > most:
+			return Invalid("the names of the columns of %s take more than %d bytes: name fewer", of, most)
 		}
 	}
 	return nil

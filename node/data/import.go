@@ -48,7 +48,7 @@ type importer struct {
 // where the plan wants them. If ctx ends before that, or anything fails, nothing is left.
 func (d *Datasets) Import(ctx context.Context, r api.ImportRequest, tell func(api.DatasetEvent)) (api.Dataset, error) {
 	return d.importer.bringIn(ctx, r.Name, r.DatasetOptions, tell, func(ctx context.Context, u *undertaking) (graph.Source, error) {
-		o := read.Options{Format: r.Format, Task: r.Task, LabelColumns: r.LabelColumns, Memory: u.memory, Report: u.progress, Note: func(note string) { u.say(api.DatasetEvent{Note: note}) }, Admit: u.admit}
+		o := read.Options{Format: r.Format, Task: r.Task, LabelColumns: r.LabelColumns, EdgeFeatures: r.EdgeFeatures, Memory: u.memory, Report: u.progress, Note: func(note string) { u.say(api.DatasetEvent{Note: note}) }, Admit: u.admit}
 		if len(r.Sources) == 0 {
 			return read.Open(ctx, r.Source, o)
 		}
@@ -182,7 +182,7 @@ func (u *undertaking) run(ctx context.Context, open func(context.Context, *under
 	if err != nil {
 		return d, u.blame(ctx, err)
 	}
-	if err := u.may(plan.About{Types: types, Targets: string(src.Meta().Targets)}); err != nil {
+	if err := u.may(plan.About{Types: types, Targets: string(src.Meta().Targets), EdgeFeatures: src.Meta().EdgeFeatures}); err != nil {
 		return d, err
 	}
 	o := build.Options{
@@ -323,7 +323,7 @@ func (u *undertaking) publish(ctx context.Context, m *graph.Manifest, classes []
 // defined converts a manifest to what the plan records.
 func defined(id string, m *graph.Manifest) plan.DefineDataset {
 	c := plan.DefineDataset{ID: id, About: plan.About{
-		Vertices: m.Vertices, Edges: m.Edges, Features: m.Features, Classes: m.Classes, Targets: string(m.Targets), Weighted: m.Weighted, Sparse: m.Sparse,
+		Vertices: m.Vertices, Edges: m.Edges, Features: m.Features, Classes: m.Classes, Targets: string(m.Targets), Weighted: m.Weighted, EdgeFeatures: m.EdgeFeatures, Sparse: m.Sparse,
 		DType: string(m.DType), Partitioner: m.Partitioner, Seed: m.Seed, EdgeCut: m.EdgeCut,
 		Balance: m.Balance, BalanceEdges: m.BalanceEdges, BalanceTraining: m.BalanceTraining,
 	}}

@@ -57,7 +57,7 @@ func (d *Datasets) Remove(ctx context.Context, name string, force bool) error {
 func described(s *plan.State, d plan.Dataset) api.Dataset {
 	a := api.Dataset{
 		Name: d.Name, Stage: string(d.Stage), Vertices: d.About.Vertices, Edges: d.About.Edges, Features: d.About.Features,
-		Classes: d.About.Classes, ClassNames: d.About.ClassNames, Splits: len(d.About.Splits), SplitSizes: []api.SplitSizes{}, DType: d.About.DType,
+		EdgeFeatures: d.About.EdgeFeatures, Classes: d.About.Classes, ClassNames: d.About.ClassNames, Splits: len(d.About.Splits), SplitSizes: []api.SplitSizes{}, DType: d.About.DType,
 		Shards: []api.DatasetShard{}, EdgeCut: d.About.EdgeCut, Balance: d.About.Balance, BalanceEdges: d.About.BalanceEdges,
 		BalanceTraining: d.About.BalanceTraining, Partitioner: d.About.Partitioner, Seed: d.About.Seed, Problems: []string{},
 	}

@@ -35,6 +35,7 @@ var others = map[string]string{
 	"agent.join":            "--join",
 	"agent.memory":          "`hopmesh agent --memory`",
 	"agent.name":            "--name",
+	"dataset.edge_features": "--edge-features",
 	"dataset.label_columns": "--label-columns",
 	"dataset.memory":        "--memory",
 	"dataset.partitioner":   "--partitioner",

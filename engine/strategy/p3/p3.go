@@ -39,6 +39,9 @@ func Check(m *nn.Model) error {
 	if spec := m.Spec(); spec.Related() {
 		return fmt.Errorf("p3 does not train %s, whose edges have relations: choose another strategy, such as leap", spec.Named())
 	}
+	if spec := m.Spec(); spec.Along() {
+		return fmt.Errorf("p3 does not train %s, which computes a row for each edge: give {model.edges}=off for gat and gin, or choose another strategy, such as leap", spec.Named())
+	}
 	if _, err := m.Front(); err != nil {
 		return fmt.Errorf("p3 can't share out the columns of features: %w: choose another strategy, such as leap", err)
 	}

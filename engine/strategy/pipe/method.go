@@ -41,6 +41,9 @@ func descriptor(name string) train.Descriptor {
 			if r.Model.Related() {
 				return fmt.Errorf("%s does not train %s, whose edges have relations: choose another strategy, such as leap", name, r.Model.Named())
 			}
+			if r.Model.Along() {
+				return fmt.Errorf("%s does not train %s, which computes a row for each edge: give {model.edges}=off for gat and gin, or choose another strategy, such as leap", name, r.Model.Named())
+			}
 			return cmp.Or(Check(m, &settings), checkWholeGraph(r))
 		},
 		Advice: func(r *recipe.Recipe) []budget.Advice {

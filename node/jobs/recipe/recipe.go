@@ -68,6 +68,7 @@ func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at 
 		about := About(d)
 		recipe.Model.Tell(about.Relations, about.Ends)
 	}
+	recipe.Model.TellEdges(d.About.EdgeFeatures)
 	kind := task.For(graph.Targets(d.About.Targets))
 	if asked := from.Task(r.Task); asked != "" {
 		kind = task.Named(asked)
@@ -175,7 +176,7 @@ func given[T any](to *T, value *T) {
 
 // About describes a dataset for the checks of a recipe.
 func About(d plan.Dataset) dataset.About {
-	a := dataset.About{Vertices: d.About.Vertices, Edges: d.About.Edges, Features: d.About.Features, Classes: d.About.Classes, Targets: graph.Targets(d.About.Targets)}
+	a := dataset.About{Vertices: d.About.Vertices, Edges: d.About.Edges, Features: d.About.Features, Classes: d.About.Classes, Targets: graph.Targets(d.About.Targets), EdgeFeatures: d.About.EdgeFeatures}
 	if t, err := graph.ParseTypes(d.About.Types, d.About.Vertices, d.About.Features); err == nil && t != nil {
 		a.Relations, a.Ends = len(t.Relations), t.Ends()
 	}

@@ -328,3 +328,34 @@ func (n *npz) listedEdges(ctx context.Context) error {
 	n.ReadEdges = edges.read
 	return nil
 }
+
+// edgeFeatures returns the features of edges, if they are asked for.
+func (n *npz) edgeFeatures() (*array, error) {
+	if len(n.o.EdgeFeatures) == 0 {
+		return nil, nil
+	}
+	rows, err := n.array("edge_feat")
+	if err == nil && rows == nil {
+		rows, err = n.array("edge_attr")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if rows == nil {
+		return nil, fmt.Errorf("%s holds neither edge_feat nor edge_attr, but %s: leave {dataset.edge_features} out", n.name, n.arrays())
+	}
+	columns := uint64(1)
+	if len(rows.Shape) == 2 {
+		columns = rows.Shape[1]
+	}
+	switch {
+	case len(rows.Shape) == 0 || len(rows.Shape) > 2 || rows.Shape[0] != n.Info.Edges || columns == 0:
+		return nil, rows.wrong("it has the shape %s and there are %d edges: give each edge a row of features", rows.shaped(), n.Info.Edges)
+	case columns > graph.MaxEdgeFeatures:
+		return nil, rows.wrong("edges have %d features, and at most %d can be taken: save fewer", columns, graph.MaxEdgeFeatures)
+	case rows.Fortran && columns > 1 && n.Info.Edges > 1:
+		return nil, rows.wrong("it is in Fortran's order: save it with numpy.ascontiguousarray")
+	}
+	n.Info.EdgeFeatures = int(columns)
+	return rows, nil
+}
