@@ -15,12 +15,15 @@ import (
 // planBrought plans such parts: of as many chunks as fit in half of the memory, with tables
 // in the other half, if they fit there.
 func (i *Inference) planBrought(stages int) plan {
-	p := plan{brought: true, inFile: true, memory: i.memory / 2}
-	tables := i.broughtTables(stages)
-	if tables <= i.memory/2 {
-		p.inFile, p.memory = false, tables+i.memory/2
+	parts := i.memory / 2
+	if i.now.model.Form().Along { // it has no other plan, however small the graph
+		parts = min(parts, i.costsOf(stages, 0, i.own.rows))
+	}
+	p := plan{brought: true, memory: parts}
+	if tables := i.broughtTables(stages); tables <= i.memory/2 {
+		p.memory += tables
 	} else {
-		p.disk = tables
+		p.inFile, p.disk = true, tables
 	}
 	return p
 }
@@ -36,18 +39,22 @@ func (i *Inference) broughtTables(stages int) uint64 {
 	return uint64(most)*4*uint64(i.sources()) + outs + in + kept
 }
 
-// leastBrought is what such parts can do with: twice the part of one chunk that takes most,
-// or the whole.
+// leastBrought is what such parts can do with: twice the part of one chunk that takes most, or the whole.
 func (i *Inference) leastBrought(stages int) (most uint64) {
-	for first := 0; first < i.own.rows; {
-		end := i.own.end(first)
-		edges := i.edges(first, end)
-		for s := range i.now.stages[:stages] {
-			most = max(most, i.costs(s, end-first, edges))
-		}
-		first = end
+	for first, end := 0, 0; first < i.own.rows; first = end {
+		end = i.own.end(first)
+		most = max(most, i.costsOf(stages, first, end))
 	}
 	return min(2*most, i.wholeBytes(stages))
+}
+
+// costsOf is the most that a stage costs for the rows from first to end.
+func (i *Inference) costsOf(stages, first, end int) (most uint64) {
+	edges := i.edges(first, end)
+	for s := range i.now.stages[:stages] {
+		most = max(most, i.costs(s, end-first, edges))
+	}
+	return most
 }
 
 // partBrought returns how many vertices from first on a stage does at once: as many chunks
@@ -72,14 +79,12 @@ func (i *Inference) partBrought(s, first int) int {
 func (i *Inference) costs(s, rows, edges int) uint64 {
 	stage := &i.now.stages[s]
 	targets, all := uint64(rows), uint64(i.sources())
-	sources := targets
+	sources, related := targets, uint64(0)
 	if stage.Hops > 0 {
 		sources = min(all, targets+uint64(edges))
+		related = i.now.model.Form().RelatedBytes(nn.Size{Targets: rows, Sources: int(sources), Entries: edges}, false)
 	}
-	bytes := i.now.costOf[s].bytes(sources, targets, uint64(edges)) + 8*uint64(edges) + 28*sources
-	if stage.Hops > 0 {
-		bytes += i.now.model.Form().RelatedBytes(nn.Size{Targets: rows, Sources: int(sources), Entries: edges}, false)
-	}
+	bytes := i.now.costOf[s].bytes(sources, targets, uint64(edges)) + 8*uint64(edges) + 28*sources + related
 	switch _, kept := i.kept(); {
 	case s == 0 && kept:
 		return bytes + i.inputBytes(sources)
