@@ -80,6 +80,18 @@ func TestEdgesAreTheSameEverywhere(t *testing.T) {
 	}
 }
 
+// TestEdgesWithModelsOfEachNode trains by local, which averages the models of nodes.
+func TestEdgesWithModelsOfEachNode(t *testing.T) {
+	shards := traintest.Cut(t, enginetest.Described(true), 6)
+	r := traintest.Small("mpnn")
+	r.Model.EdgeFeatures, r.Model.Layers, r.Model.Dropout, r.Model.InputDropout, r.Fanouts = enginetest.DescribedColumns, 1, 0, 0, nil
+	r.Epochs, r.Batch, r.Rate, r.Sharing = 60, 60, 0.02, strategy.Given("local")
+	results, _ := traintest.NewMesh(2, traintest.Uneven(len(shards), 2)).MustRun(t, r, shards, traintest.Wide(train.Options{Strategies: strategies.All}))
+	if a := *results[0].Best.Eval.Test; a < 0.95 {
+		t.Errorf("two nodes reach %v", a)
+	}
+}
+
 func TestEdgesRefused(t *testing.T) {
 	described, bare := traintest.Cut(t, enginetest.Described(true), 4), traintest.Cut(t, enginetest.Described(false), 4)
 	along := func(by, model string) recipe.Recipe {

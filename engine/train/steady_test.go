@@ -3,6 +3,7 @@ package train_test
 import (
 	"context"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,9 +29,14 @@ func TestStepsAllocateNothing(t *testing.T) {
 		if spec.Related() {
 			graphs = map[string][]*graph.Shard{"typed": traintest.Cut(t, enginetest.Typed(bothWays...), 4)}
 		}
+		if slices.Contains(alongModels, model) {
+			graphs["described"] = traintest.Cut(t, enginetest.Described(true), 4)
+		}
 		for name, shards := range graphs {
 			r := traintest.Small(model)
-			tell(&r, 4)
+			if tell(&r, 4); name == "described" {
+				r.Model.EdgeFeatures = enginetest.DescribedColumns
+			}
 			r.Model.Layers = 2
 			r.Batch = 60
 			if model == "mlp" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -314,6 +315,41 @@ func TestForecast(t *testing.T) {
 		p.Backward(p.Forward(b.Blocks, world.input(device, b.Blocks[0].Vertices, false)))
 		if got, _ := m.Forecast(nn.InputSize{Rows: b.Blocks[0].Cols}, sizes); got != arena.Peak() || got == 0 {
 			t.Errorf("%s: %d bytes are forecast, and %d are taken", name, got, arena.Peak())
+		}
+	}
+}
+
+// TestAttentionDropsTheSameEdges compares gat where features of edges count nothing with gat that
+// reads none: the same shares are dropped.
+func TestAttentionDropsTheSameEdges(t *testing.T) {
+	s, roots := models()["gat"], []uint32{4, 3, 1, 7, 5}
+	s.Dropout, s.AttentionDropout = 0.2, 0.4
+	world := newWorld(5)
+	m, w := newModel(t, s)
+	bare := s
+	bare.EdgeFeatures = 0
+	plain, plainW := newModel(t, bare)
+	for _, p := range plain.Params() {
+		for _, q := range m.Params() {
+			if p.Name == q.Name {
+				copy(plainW[p.Offset:], w[q.Offset:q.Offset+q.Rows*q.Cols])
+			}
+		}
+	}
+	for _, p := range m.Params() {
+		if strings.HasSuffix(p.Name, "edges.weight") {
+			clear(w[p.Offset:][:p.Rows*p.Cols])
+		}
+	}
+	logits := func(m *nn.Model, w []float64) []float64 {
+		b := world.batch(t, m, 2, roots)
+		r := newRun(t, reference.New(), m, w)
+		return r.read(r.Forward(b.Blocks, world.input(r.device, b.Blocks[0].Vertices, false)))
+	}
+	got, want := logits(m, w), logits(plain, plainW)
+	for i := range want {
+		if !near(got[i], want[i], 1e-12, 1e-12) {
+			t.Fatalf("logit %d is %v, and %v without features of edges", i, got[i], want[i])
 		}
 	}
 }
