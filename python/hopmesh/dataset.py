@@ -27,7 +27,8 @@ class Graph:
 
     ``y`` is -1 where there is no label, or has columns of float32, with NaN for a missing one.
     ``edge_weight`` is None if all weigh 1. ``edge_type`` has the number of each edge's relation,
-    in the order of ``Dataset.about["types"]["relations"]``; it is None where there are none.
+    in the order of ``Dataset.about["types"]["relations"]``; it is None where there are none, and
+    ``edge_attr`` where edges have no features.
     """
 
     x: NDArray[np.float32]
@@ -39,6 +40,7 @@ class Graph:
     ids: NDArray[Any]
     edge_weight: NDArray[np.float32] | None = None
     edge_type: NDArray[np.int64] | None = None
+    edge_attr: NDArray[np.float32] | None = None
 
     def to_pyg(self) -> Any:
         """Returns the graph as a PyG ``Data``, with its ids as ``ids``."""
@@ -112,6 +114,7 @@ class Dataset:
         sources = np.concatenate([s["indices"] for _, s in shards])
         weights = [s["weights"] for _, s in shards if "weights" in s]
         relations = [s["relations"] for _, s in shards if "relations" in s]
+        rows = [s["edge_features"] for _, s in shards if "edge_features" in s]
         masks = {f"{name}_mask": marks == mark for name, mark in _MARKS.items()}
         return Graph(
             x=np.concatenate([_features(m, s) for m, s in shards])[order],
@@ -120,6 +123,7 @@ class Dataset:
             ids=ids[order],
             edge_weight=np.concatenate(weights) if weights else None,
             edge_type=np.concatenate(relations).astype(np.int64) if relations else None,
+            edge_attr=np.concatenate(rows).astype(np.float32, copy=False) if rows else None,
             **masks,
         )
 

@@ -79,6 +79,7 @@ class Mesh:
         seed: int | None = None,
         task: str | None = None,
         label_columns: Sequence[str] | None = None,
+        edge_features: Sequence[str] | str | None = None,
         **arrays: Any,
     ) -> Dataset:
         """Imports a graph, and returns it when the mesh has it.
@@ -90,13 +91,17 @@ class Mesh:
         ``edge_index``, and also ``x``, ``y``, ``train_mask``, ``val_mask``, ``test_mask``,
         ``edge_weight`` and ``num_nodes``. A ``y`` with several columns holds several labels of
         a vertex, or numbers to predict: ``task`` says which if it can be both. So do several
-        ``label_columns`` of ``vertices`` or of tables in files. Without any of them, the names
-        ``ogbn-arxiv`` and ``ogbn-products`` have the daemon fetch these graphs. The other
-        arguments are the flags of ``hopmesh dataset import``.
+        ``label_columns`` of ``vertices`` or of tables in files. ``edge_features="all"`` keeps the
+        features of edges: ``edge_attr``, or the further columns of a table of edges, of which it
+        may also name some. Without any of them, the names ``ogbn-arxiv`` and ``ogbn-products``
+        have the daemon fetch these graphs. The other arguments are the flags of
+        ``hopmesh dataset import``.
 
         What lies in memory is written into a temporary file, which the daemon reads. So the
         daemon must be on this machine: files can't be sent to one elsewhere yet.
         """
+        described = edge_features is not None
+        asked = [edge_features] if isinstance(edge_features, str) else list(edge_features or [])
         options = sizes(
             {
                 "name": name,
@@ -110,6 +115,7 @@ class Mesh:
                 "seed": seed,
                 "task": task,
                 "label_columns": list(label_columns) if label_columns is not None else None,
+                "edge_features": asked or None,
             }
         )
         if source is None and not arrays and (at := known.address(name)):
@@ -130,13 +136,13 @@ class Mesh:
             )
         with tempfile.TemporaryDirectory(prefix="hopmesh-import-") as folder:
             if sources.is_frame(source):
-                path = sources.write_frames(folder, source, vertices, options.get("label_columns"))
+                path = sources.write_frames(folder, source, vertices, label_columns, edge_features)
             elif isinstance(source, Mapping):
-                path = sources.write_arrays(folder, source)
+                path = sources.write_arrays(folder, source, described)
             elif source is not None:
-                path = sources.write_arrays(folder, sources.from_data(source))
+                path = sources.write_arrays(folder, sources.from_data(source, described), described)
             else:
-                path = sources.write_arrays(folder, arrays)
+                path = sources.write_arrays(folder, arrays, described)
             return self._import(options, [path])
 
     def generate(

@@ -24,7 +24,13 @@ _SLOPE = 0.2  # of the leaky ReLU of attention below 0
 class Edges:
     """The edges of a graph, sorted by their targets, to add up rows along them."""
 
-    def __init__(self, edge_index: ArrayLike, weight: ArrayLike | None, vertices: int) -> None:
+    def __init__(
+        self,
+        edge_index: ArrayLike,
+        weight: ArrayLike | None,
+        vertices: int,
+        features: ArrayLike | None = None,
+    ) -> None:
         source, target = np.asarray(edge_index, dtype=np.int64).reshape(2, -1)
         ends = np.concatenate([source, target])
         if ends.size and not 0 <= ends.min() <= ends.max() < vertices:
@@ -35,6 +41,12 @@ class Edges:
         self.target, self.source = np.divmod(pairs, vertices) if vertices else (pairs, pairs)
         summed = np.bincount(where, weights=value, minlength=len(pairs))
         self.weight: Rows = summed.astype(np.float64)
+        # Those of edges between the same two are averaged.
+        rows = np.zeros((len(source), 0)) if features is None else np.asarray(features, np.float64)
+        rows = rows.reshape(len(source), -1) if rows.size else np.zeros((len(source), 0))
+        total, where = np.zeros((len(pairs), rows.shape[1])), where.reshape(-1)
+        np.add.at(total, where, rows)
+        self.features: Rows = total / np.bincount(where, minlength=len(pairs))[:, None]
         self.vertices = vertices
         self._find_rows()
 
@@ -52,6 +64,9 @@ class Edges:
         more.vertices, more.target = self.vertices, target[order]
         more.source = np.concatenate([self.source, missing])[order]
         more.weight = np.concatenate([self.weight, np.ones(len(missing))])[order]
+        # A loop has the mean of the vertex' other edges.
+        means = self.sum(self.features) / np.maximum(self.count, 1.0)[:, None]
+        more.features = np.concatenate([self.features, means[missing]])[order]
         more._find_rows()
         return more
 
@@ -122,15 +137,32 @@ def _gat(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
         seen = (x @ w["weight"]).reshape(split)
         left = (seen * w["attention.source"].reshape(1, heads, -1)).sum(2)
         right = (seen * w["attention.target"].reshape(1, heads, -1)).sum(2)
-        score = _leaky(left[edges.source] + right[edges.target])
+        along = left[edges.source] + right[edges.target]
+        if "edges.weight" in w:
+            described = (edges.features @ w["edges.weight"]).reshape(len(along), heads, -1)
+            along = along + (described * w["attention.edge"].reshape(1, heads, -1)).sum(2)
+        score = _leaky(along)
     y = edges.sum(seen[edges.source] * edges.softmax(score)[:, :, None])
     together: Rows = y.mean(1) if at.answers else y.reshape(len(x), -1)
     return together
 
 
 def _gin(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
-    heard = x + edges.sum(x[edges.source] * edges.weight[:, None])
+    message = x[edges.source]
+    if "edges.weight" in w:
+        message = np.maximum(message + edges.features @ w["edges.weight"] + w["edges.bias"], 0)
+    heard = x + edges.sum(message * edges.weight[:, None])
     return np.maximum(heard @ w["inner.weight"] + w["inner.bias"], 0) @ w["weight"]
+
+
+def _mpnn(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
+    message = np.concatenate([x[edges.source], edges.features], axis=1)
+    message = np.maximum(message @ w["message.weight"] + w["message.bias"], 0)
+    if at.spec.get("aggregator") == "sum":
+        heard = edges.sum(message * edges.weight[:, None])
+    else:
+        heard = edges.sum(message) / np.maximum(edges.count, 1.0)[:, None]
+    return np.concatenate([x, heard], axis=1) @ w["weight"]
 
 
 def _gcnii(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
@@ -192,6 +224,7 @@ _CONVOLUTIONS: dict[str, Callable[[Weights, Rows, Edges, Place], Rows]] = {
     "gat": _gat,
     "gin": _gin,
     "gcnii": _gcnii,
+    "mpnn": _mpnn,
     "resgcn": _sage,
     "mlp": _mlp,
     "rgcn": _rgcn,
@@ -228,20 +261,27 @@ class Model:
         edge_index: ArrayLike,
         edge_weight: ArrayLike | None = None,
         edge_type: ArrayLike | None = None,
+        edge_attr: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
         """Returns the scores of every vertex, before softmax, as the daemon computes them.
 
         ``x`` holds the features as they were imported: they are normalised here as they were for
         training. An edge carries messages from ``edge_index[0]`` to ``edge_index[1]``. Weights
-        count for gcn, gin and gcnii. ``edge_type`` has the number of each edge's relation, for
-        models that tell relations apart.
+        count for gcn, gin, gcnii, and mpnn with sums. ``edge_type`` has the number of each edge's
+        relation, for models that tell relations apart. ``edge_attr`` has a row of features for
+        each edge, if the model reads them.
         """
         rows = np.asarray(x, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.features:
             raise Error(
                 f"x has the shape {rows.shape}, and the model takes {self.features} features"
             )
-        edges = Edges(edge_index, edge_weight, len(rows))
+        reads = self.spec.get("edge_features", 0)
+        if reads and (edge_attr is None or np.shape(edge_attr)[1:] not in ((reads,), ())):
+            raise Error(
+                f"the model reads {reads} features of edges: give edge_attr, a row for each"
+            )
+        edges = Edges(edge_index, edge_weight, len(rows), edge_attr if reads else None)
         related = self._related(edge_index, edge_type, len(rows))
         if self._loops():
             edges = edges.looped()
@@ -259,6 +299,8 @@ class Model:
                 f"to_torch makes no module of {self.spec['model']}, which tells relations apart: "
                 "compute with predict(x, edge_index, edge_type=...)"
             )
+        if self.spec.get("edge_features") or self.spec["model"] == "mpnn":
+            raise Error("to_torch makes no model that computes a row for each edge: use predict")
         try:
             from hopmesh import modules
         except ImportError:

@@ -14,11 +14,17 @@ PARTS = ("train", "val", "test")
 _ARRAYS = ("edge_index", "edge_weight", "x", "y", "num_nodes", *(f"{part}_mask" for part in PARTS))
 
 
-def write_arrays(folder: str, arrays: Mapping[str, Any]) -> str:
-    """Writes arrays under the names that docs/data.md has for PyG's layout."""
+def write_arrays(folder: str, arrays: Mapping[str, Any], described: bool = False) -> str:
+    """Writes arrays under the names that docs/data.md has for PyG's layout.
+
+    With ``described`` edges have features, ``edge_attr``.
+    """
     kept = {name: _plain(value) for name, value in arrays.items() if value is not None}
-    if unknown := kept.keys() - set(_ARRAYS):
-        raise Error(f"no graph has {', '.join(sorted(unknown))}: give some of {', '.join(_ARRAYS)}")
+    known = (*_ARRAYS, "edge_attr") if described else _ARRAYS
+    if kept.keys() - set(known) == {"edge_attr"}:
+        raise Error('edge_attr is read as features of edges: give edge_features="all", too')
+    if unknown := kept.keys() - set(known):
+        raise Error(f"no graph has {', '.join(sorted(unknown))}: give some of {', '.join(known)}")
     edges = kept.get("edge_index")
     if edges is None or edges.ndim != 2 or edges.shape[0] != 2:
         raise Error("the edges are missing: give edge_index, two rows with sources and targets")
@@ -29,24 +35,32 @@ def write_arrays(folder: str, arrays: Mapping[str, Any]) -> str:
     return path
 
 
-def from_data(data: Any) -> dict[str, Any]:
-    """Takes the arrays out of a PyG ``Data``."""
-    return {name: getattr(data, name, None) for name in _ARRAYS}
+def from_data(data: Any, described: bool = False) -> dict[str, Any]:
+    """Takes the arrays out of a PyG ``Data``, with ``described`` also ``edge_attr``."""
+    names = (*_ARRAYS, "edge_attr") if described else _ARRAYS
+    return {name: getattr(data, name, None) for name in names}
 
 
 def write_frames(
-    folder: str, edges: Any, vertices: Any, labels: Sequence[str] | None = None
+    folder: str,
+    edges: Any,
+    vertices: Any,
+    labels: Sequence[str] | None = None,
+    features: Sequence[str] | str | None = None,
 ) -> str:
     """Writes DataFrames as tables, which keep their ids.
 
-    ``edges`` has a source and a target in its first two columns, and maybe a ``weight``. The
-    ids of ``vertices`` are its column ``id`` or its index. It may have the columns ``label``
-    and ``split`` (train, val or test); all others are features. ``labels`` names other columns
-    of labels.
+    ``edges`` has a source and a target in its first two columns, and maybe a ``weight``; with
+    ``features``, its other columns are written, too. The ids of ``vertices`` are its column
+    ``id`` or its index. It may have the columns ``label`` and ``split`` (train, val or test);
+    all others are features. ``labels`` names other columns of labels.
     """
     table = edges.iloc[:, :2].set_axis(["src", "dst"], axis=1)
     if "weight" in edges.columns:
         table = table.assign(weight=edges["weight"])
+    if features is not None:
+        others = edges.iloc[:, 2:].drop(columns="weight", errors="ignore")
+        table = table.assign(**{str(name): others[name] for name in others.columns})
     table.to_csv(os.path.join(folder, "edges.csv"), index=False)
     if vertices is None:
         return folder

@@ -60,6 +60,45 @@ def cora(mesh: hopmesh.LocalMesh) -> hopmesh.Graph:
     return mesh.load_dataset("cora")
 
 
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        {"model": "gat", "hidden": 4, "heads": 2},
+        {"model": "gin", "hidden": 8},
+        {"model": "mpnn", "hidden": 8},
+        {"model": "mpnn", "hidden": 8, "mpnn_aggregator": "sum"},
+        {"model": "mpnn", "hidden": 8, "model_edges": "off"},
+    ],
+)
+def test_features_of_edges(mesh: hopmesh.LocalMesh, ring: Arrays, recipe: dict[str, Any]) -> None:
+    edges = ring["edge_index"]
+    weight = np.linspace(0.5, 3, edges.shape[1]).astype(np.float32)
+    attr = np.stack([np.sin(edges[0] + edges[1]), np.linspace(-1, 1, edges.shape[1])], axis=1)
+    attr = attr.astype(np.float32)
+    made = mesh.import_(
+        "described", edge_weight=weight, edge_attr=attr, edge_features="all", **ring
+    )
+    try:
+        graph = made.load()
+        assert graph.edge_attr is not None and graph.edge_attr.shape[1] == 2
+        job = mesh.train("described", epochs=5, **recipe).wait(progress=False)
+        model = job.model()
+        got = model.predict(ring["x"], edges, weight, attr)
+        assert close(job.predictions().scores, got)
+        again = model.predict(graph.x, graph.edge_index, graph.edge_weight, graph.edge_attr)
+        assert close(got, again)
+        if "model_edges" not in recipe:
+            with pytest.raises(hopmesh.Error, match="give edge_attr"):
+                model.predict(ring["x"], edges, weight)
+        with pytest.raises(hopmesh.Error, match="to_torch makes no model"):
+            model.to_torch()
+        job.remove()
+    finally:
+        made.remove(force=True)
+    with pytest.raises(hopmesh.Error, match="edge_features"):
+        mesh.import_("described", edge_attr=attr, **ring)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_equals_the_daemon(kind: str, jobs: dict[str, hopmesh.Job], cora: hopmesh.Graph) -> None:
     job = jobs[kind].wait(progress=False)

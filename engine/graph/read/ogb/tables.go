@@ -2,9 +2,11 @@ package ogb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -19,6 +21,7 @@ const (
 	ogbLabels   = "node-label.csv.gz"
 	ogbVertices = "num-node-list.csv.gz"
 	ogbCount    = "num-edge-list.csv.gz"
+	ogbAlong    = "edge-feat.csv.gz" // read where features of edges are asked for
 )
 
 // tables opens packed tables of text without headers.
@@ -40,8 +43,13 @@ func (g *ogb) tables(ctx context.Context) error {
 		return err
 	}
 	g.ReadEdges = g.readEdges
+	if len(g.o.EdgeFeatures) > 0 {
+		if g.Info.EdgeFeatures, err = g.columns(ctx, ogbAlong, graph.MaxEdgeFeatures); err != nil {
+			return err
+		}
+	}
 	if g.has(ogbFeatures) {
-		if err := g.width(ctx); err != nil {
+		if g.Info.Features, err = g.columns(ctx, ogbFeatures, source.MaxDenseFeatures); err != nil {
 			return err
 		}
 		g.ReadFeatures = g.readFeatures
@@ -58,7 +66,7 @@ func (g *ogb) tables(ctx context.Context) error {
 // list returns how large the raw files are, and which are not used.
 func (g *ogb) list(ctx context.Context) (size uint64, unused []string, err error) {
 	for _, name := range g.there {
-		if slices.Contains([]string{ogbEdges, ogbFeatures, ogbLabels, ogbVertices, ogbCount}, name) {
+		if slices.Contains([]string{ogbEdges, ogbFeatures, ogbLabels, ogbVertices, ogbCount}, name) || name == ogbAlong && len(g.o.EdgeFeatures) > 0 {
 			n, err := g.tree.size(ctx, "raw/"+name)
 			if err != nil {
 				return 0, nil, fmt.Errorf("look at raw/%s: %w", name, err)
@@ -95,12 +103,17 @@ func (g *ogb) number(ctx context.Context, name string) (uint64, error) {
 func (g *ogb) readEdges(ctx context.Context, yield func(graph.EdgeBatch) error) error {
 	b := graph.EdgeBatch{Src: make([]uint32, 0, source.EdgeBatch), Dst: make([]uint32, 0, source.EdgeBatch)}
 	read := uint64(0)
-	flush := func() error {
+	described, done := g.described(ctx)
+	defer done()
+	flush := func() (err error) {
+		if b.Rows, err = described(b.Rows[:0], len(b.Src)); err != nil {
+			return err
+		}
 		read += uint64(len(b.Src))
 		if read > g.Info.Edges {
 			return fmt.Errorf("%s has more than the %d edges that %s says: copy the folder again", ogbEdges, g.Info.Edges, ogbCount)
 		}
-		err := yield(b)
+		err = yield(b)
 		b.Src, b.Dst = b.Src[:0], b.Dst[:0]
 		return err
 	}
@@ -131,29 +144,91 @@ func (g *ogb) readEdges(ctx context.Context, yield func(graph.EdgeBatch) error) 
 			return err
 		}
 	}
+	if _, err := described(nil, 1); g.Info.EdgeFeatures > 0 && !errors.Is(err, errFewer) {
+		return cmp.Or(err, fmt.Errorf("%s has more rows than %s has edges: copy the folder again", ogbAlong, ogbEdges))
+	}
 	if read != g.Info.Edges {
 		return fmt.Errorf("%s has %d edges and %s says %d: copy the folder again", ogbEdges, read, ogbCount, g.Info.Edges)
 	}
 	return nil
 }
 
-var errEnough = errors.New("what was looked for is found")
+// described returns what appends the features of the next edges, which a file has in the order of
+// the edges, and ends the reading of it.
+func (g *ogb) described(ctx context.Context) (next func(to []float32, edges int) ([]float32, error), done func()) {
+	if g.Info.EdgeFeatures == 0 {
+		return func([]float32, int) ([]float32, error) { return nil, nil }, func() {}
+	}
+	type row struct {
+		line uint64
+		text []byte
+	}
+	pull, done := iter.Pull2(func(yield func(row, error) bool) {
+		err := g.lines(ctx, "raw/"+ogbAlong, ogbAlong, source.MaxFeaturesLine, func(line uint64, text []byte) error {
+			if !yield(row{line, text}, nil) {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(row{}, err)
+		}
+	})
+	return func(to []float32, edges int) ([]float32, error) {
+		for range edges {
+			r, err, ok := pull()
+			if !ok {
+				err = errFewer
+			}
+			if err == nil {
+				to, err = appendRow(to, ogbAlong, r.line, r.text, g.Info.EdgeFeatures)
+			}
+			if err != nil {
+				return to, err
+			}
+		}
+		return to, nil
+	}, done
+}
 
-// width counts the features in the first line.
-func (g *ogb) width(ctx context.Context) error {
-	err := g.lines(ctx, "raw/"+ogbFeatures, ogbFeatures, source.MaxFeaturesLine, func(_ uint64, text []byte) error {
-		g.Info.Features = bytes.Count(text, []byte{','}) + 1
+var (
+	errEnough = errors.New("what was looked for is found")
+	errFewer  = errors.New(ogbAlong + " has fewer rows than " + ogbEdges + " has edges: copy the folder again")
+)
+
+// columns counts the features in the first line of a file.
+func (g *ogb) columns(ctx context.Context, name string, most int) (columns int, err error) {
+	err = g.lines(ctx, "raw/"+name, name, source.MaxFeaturesLine, func(_ uint64, text []byte) error {
+		columns = bytes.Count(text, []byte{','}) + 1
 		return errEnough
 	})
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s is empty: copy the folder again", ogbFeatures)
+		return 0, fmt.Errorf("%s is empty: copy the folder again", name)
 	case !errors.Is(err, errEnough):
-		return err
-	case g.Info.Features > source.MaxDenseFeatures:
-		return fmt.Errorf("%s has %d columns, and at most %d can be taken: make the features fewer", ogbFeatures, g.Info.Features, source.MaxDenseFeatures)
+		return 0, err
+	case columns > most:
+		return 0, fmt.Errorf("%s has %d columns, and at most %d can be taken: make the features fewer", name, columns, most)
 	}
-	return nil
+	return columns, nil
+}
+
+// appendRow appends the features in a line.
+func appendRow(to []float32, name string, line uint64, text []byte, columns int) ([]float32, error) {
+	was := len(to)
+	for more := true; more; {
+		field, rest, found := bytes.Cut(text, []byte{','})
+		text, more = rest, found
+		v, err := quickFloat(source.Trim(field))
+		if err != nil {
+			return to, fmt.Errorf("%s, line %d: %w", name, line, source.ExplainNumber(fmt.Sprintf("feature in column %d", len(to)-was+1), field, err))
+		}
+		to = append(to, v)
+	}
+	if n := len(to) - was; n != columns {
+		return to, fmt.Errorf("%s, line %d: there are %d features, and the first line has %d: copy the folder again", name, line, n, columns)
+	}
+	return to, nil
 }
 
 func (g *ogb) readFeatures(ctx context.Context, yield func(graph.FeatureBatch) error) error {
@@ -164,23 +239,11 @@ func (g *ogb) readFeatures(ctx context.Context, yield func(graph.FeatureBatch) e
 			return fmt.Errorf("%s, line %d: there are %d vertices only: copy the folder again", ogbFeatures, line, rows)
 		}
 		rows++
-		was := len(b.Dense)
-		for more := true; more; {
-			field, rest, found := bytes.Cut(text, []byte{','})
-			text, more = rest, found
-			v, err := quickFloat(source.Trim(field))
-			if err != nil {
-				return fmt.Errorf("%s, line %d: %w", ogbFeatures, line, source.ExplainNumber(fmt.Sprintf("feature in column %d", len(b.Dense)-was+1), field, err))
-			}
-			b.Dense = append(b.Dense, v)
+		var err error
+		if b.Dense, err = appendRow(b.Dense, ogbFeatures, line, text, width); err != nil || len(b.Dense) < source.FeatureBatch {
+			return err
 		}
-		if len(b.Dense)-was != width {
-			return fmt.Errorf("%s, line %d: there are %d features, and the first line has %d: copy the folder again", ogbFeatures, line, len(b.Dense)-was, width)
-		}
-		if len(b.Dense) < source.FeatureBatch {
-			return nil
-		}
-		err := yield(b)
+		err = yield(b)
 		b.First, b.Dense = rows, b.Dense[:0]
 		return err
 	})

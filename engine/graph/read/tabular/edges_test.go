@@ -34,6 +34,7 @@ func TestEdgeFeatures(t *testing.T) {
 		"in the order asked":  {"all.csv", []string{"Age", "kind"}, []float32{7, 5, 8.5, 6}, []float32{0.5, 2}},
 		"one":                 {"all.csv", []string{"kind"}, []float32{5, 6}, []float32{0.5, 2}},
 		"without weights":     {"bare.tsv", []string{"all"}, []float32{7, 8.5}, nil},
+		"the weight is one":   {"all.csv", []string{"weight", "age"}, []float32{0.5, 7, 2, 8.5}, nil},
 		"all of columns":      {"all.parquet", []string{"all"}, []float32{5, 7, 6, 8.5}, []float32{0.5, 2}},
 		"one of columns":      {"all.parquet", []string{"age"}, []float32{7, 8.5}, []float32{0.5, 2}},
 		"none of the columns": {"all.parquet", nil, nil, []float32{0.5, 2}},

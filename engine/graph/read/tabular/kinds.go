@@ -78,7 +78,7 @@ func placeColumns(name string, kind tableKind, names, asked []string) (placed, e
 		if p.id[0] < 0 || p.id[1] < 0 {
 			return p, fmt.Errorf("%s has no columns called src and dst among %s: call the columns with the edges' two ends so", name, source.Listed(names))
 		}
-		if weight := column(names, "weight"); weight >= 0 {
+		if weight := column(names, "weight"); weight >= 0 && column(asked, "weight") < 0 {
 			p.value, p.weighs = []int{weight}, true
 		}
 		features, err := placeEdgeFeatures(name, names, asked, p)
