@@ -275,6 +275,7 @@ func TestWhatNoNodeIsAsked(t *testing.T) {
 		"1025 sources":            ImportRequest{Name: "a", Sources: make([]string, 1025)},
 		"no format \"xls\"":       ImportRequest{Name: "a", Source: "/a", Format: "xls"},
 		"labels is empty":         ImportRequest{Name: "a", Source: "/a", LabelColumns: []string{"b", ""}},
+		"edges \"c\" is named":    ImportRequest{Name: "a", Source: "/a", EdgeFeatures: []string{"c", "c"}},
 		"\"b\" is named twice":    ImportRequest{Name: "a", Source: "/a", LabelColumns: []string{"b", "c", "b"}},
 		"more than 16384 bytes":   ImportRequest{Name: "a", Source: "/a", LabelColumns: []string{strings.Repeat("b", 16<<10)}},
 		"names no dataset":        ImportRequest{Source: "/a"},

@@ -26,6 +26,7 @@ func TestImportsThatNotAllKnowAreRefusedFirst(t *testing.T) {
 	for name, text := range map[string]string{
 		"typed/nodes/paper.csv": "no table of nodes", "typed/edges/paper-cites-paper.csv": "", // it would be refused if it were read
 		"numbers/edges.csv": "src,dst\n0,1\n", "numbers/nodes.csv": "id,label\n0,1.5\n1,2.5\n",
+		"described/edges.csv": "src,dst,length\n0,1,2\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -35,13 +36,17 @@ func TestImportsThatNotAllKnowAreRefusedFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for source, knows := range map[string]plan.Kind{"typed": plan.KindTypes, "numbers": plan.KindScheduleJob} {
+	for source, knows := range map[string]plan.Kind{"typed": plan.KindTypes, "numbers": plan.KindScheduleJob, "described": plan.KindEdges} {
 		state := &plan.State{Members: map[string]plan.Member{
 			"a": {ID: "a", Name: "alpha", Knows: plan.Newest}, "b": {ID: "b", Name: "beta", Version: "v9", Knows: knows - 1},
 		}}
 		// It has no keeper and no leader, whom an import that is not refused would ask.
 		d := &Datasets{importer: &importer{plan: planned{state: state}}}
-		_, err := d.Import(t.Context(), api.ImportRequest{Name: "g", Source: filepath.Join(dir, source)}, func(api.DatasetEvent) {})
+		r := api.ImportRequest{Name: "g", Source: filepath.Join(dir, source)}
+		if source == "described" {
+			r.EdgeFeatures = []string{"length"}
+		}
+		_, err := d.Import(t.Context(), r, func(api.DatasetEvent) {})
 		if refusal, is := errors.AsType[*api.Error](err); !is || refusal.Status != http.StatusConflict || !strings.Contains(err.Error(), "dataset g can't be made here: node beta (hopmesh v9): a node of the mesh runs a version of hopmesh that does not know how: upgrade it first") {
 			t.Errorf("%s: %v", source, err)
 		}

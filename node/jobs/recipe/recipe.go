@@ -76,6 +76,9 @@ func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at 
 	if kind == nil {
 		return recipe, fmt.Errorf("{task} is %q: it is one of %s", cmp.Or(r.Task, d.About.Targets), strings.Join(task.Names(), ", "))
 	}
+	if kind.Pairs && recipe.Model.Edges == "" {
+		recipe.Model.TellEdges(0) // edges that are taken away would take their features along
+	}
 	recipe.Learn(kind, said...)
 	if kind.Pairs && r.Batch == nil {
 		recipe.Batch = linkBatch(&recipe, About(d))

@@ -11,8 +11,8 @@ import (
 
 // FuzzOGB puts anything in place of one of the packed tables.
 func FuzzOGB(f *testing.F) {
-	names := []string{ogbEdges, ogbFeatures, ogbLabels, ogbVertices, ogbCount}
-	raw := readtest.OGB()
+	names := []string{ogbEdges, ogbFeatures, ogbLabels, ogbVertices, ogbCount, ogbAlong}
+	raw := readtest.OGB().With("raw/"+ogbAlong, "1,2\n3,4\n5,-6e3\n7,8\n")
 	for i, name := range names {
 		f.Add(byte(i), []byte(raw["raw/"+name]))
 	}
@@ -27,7 +27,7 @@ func FuzzOGB(f *testing.F) {
 			}
 		}()
 		readtest.Within(t, 128<<20, func() {
-			s, err := Open(t.Context(), dir, source.Options{})
+			s, err := Open(t.Context(), dir, source.Options{EdgeFeatures: []string{"all"}})
 			if err != nil {
 				return
 			}

@@ -17,7 +17,7 @@ import (
 
 // fuzzTable opens a folder with one file of a fuzzer's. It must end in an error or
 // in a graph whose parts agree, and which is the same when it is read again.
-func fuzzTable(t *testing.T, open opener, name string, file []byte) {
+func fuzzTable(t *testing.T, open opener, name string, file []byte, edgeFeatures ...string) {
 	dir := t.TempDir()
 	if name != "edges.csv" && filepath.Ext(name) == ".csv" {
 		if err := os.WriteFile(filepath.Join(dir, "edges.csv"), []byte("1,2\nb,2\n"), 0o600); err != nil {
@@ -30,7 +30,7 @@ func fuzzTable(t *testing.T, open opener, name string, file []byte) {
 	// A small file may well claim millions of equal rows.
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	s, err := open(ctx, dir, source.Options{Memory: 64 << 20})
+	s, err := open(ctx, dir, source.Options{Memory: 64 << 20, EdgeFeatures: edgeFeatures})
 	if err != nil {
 		return
 	}
@@ -60,11 +60,14 @@ func fuzzTable(t *testing.T, open opener, name string, file []byte) {
 func FuzzCSVEdges(f *testing.F) {
 	for _, seed := range []string{
 		"1,2\n2,3\n", "src,dst,weight\r\n1,2,0.5\r\n", "a;b\n\"c;\"\"d\";e\n", "# x\n1 2\n 3\t4 \n", "\xef\xbb\xbf1\t2\n-5\t9223372036854775807\n",
-		"1,2\n007,x\n", "1,2\n\"3", "weight,to,from\n1e9,1,2\n", "1,2,3\n1,2,\n", "\"a\nb\",c\n", "1,2\n1,\xff\n",
+		"1,2\n007,x\n", "1,2\n\"3", "weight,to,from\n1e9,1,2\n", "1,2,3\n1,2,\n", "\"a\nb\",c\n", "1,2\n1,\xff\n", "src,a,dst,weight,b\n1,2,3,4,5\n2,-1e3,x,1,0\n",
 	} {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, file []byte) { fuzzTable(t, OpenCSV, "edges.csv", file) })
+	f.Fuzz(func(t *testing.T, file []byte) {
+		fuzzTable(t, OpenCSV, "edges.csv", file)
+		fuzzTable(t, OpenCSV, "edges.csv", file, "all")
+	})
 }
 
 func FuzzCSVFeatures(f *testing.F) {
@@ -94,7 +97,10 @@ func FuzzParquet(f *testing.F) {
 	f.Add([]byte(parquetOf(f, []textRow{{"a", "b"}, {"b", "c"}}, writing{codec: compress.Codecs.Snappy})))
 	f.Add([]byte(parquetOf(f, []deltaRow{{1, 2, 3}, {4, 5, 6}}, writing{codec: compress.Codecs.Gzip})))
 	f.Add([]byte(parquetOf(f, []deltaTextRow{{"a", "b"}, {"ab", "c"}}, writing{codec: compress.Codecs.Lz4Raw})))
-	f.Fuzz(func(t *testing.T, file []byte) { fuzzTable(t, OpenParquet, "edges.parquet", file) })
+	f.Fuzz(func(t *testing.T, file []byte) {
+		fuzzTable(t, OpenParquet, "edges.parquet", file)
+		fuzzTable(t, OpenParquet, "edges.parquet", file, "all")
+	})
 }
 
 func FuzzParquetLists(f *testing.F) {

@@ -121,6 +121,9 @@ func drain(ctx context.Context, s graph.Source) (string, error) {
 	edges := uint64(0)
 	err := s.Edges(ctx, func(b graph.EdgeBatch) error {
 		edges += uint64(len(b.Src))
+		if len(b.Rows) != len(b.Src)*m.EdgeFeatures {
+			return fmt.Errorf("%d features of %d edges with %d columns", len(b.Rows), len(b.Src), m.EdgeFeatures)
+		}
 		for i := range b.Src {
 			if b.Src[i] >= m.Vertices || b.Dst[i] >= m.Vertices {
 				return fmt.Errorf("edge %d > %d of %d vertices", b.Src[i], b.Dst[i], m.Vertices)
