@@ -34,7 +34,7 @@ func Described(marked bool) graph.Source {
 	var edges graph.EdgeBatch
 	var features graph.FeatureBatch
 	for v := range describedVertices {
-		label := int(draws.IntN(groups))
+		label := draws.IntN(groups)
 		s.Classes = append(s.Classes, int32(label))
 		s.Marks[0][v] = []graph.Mark{graph.Train, graph.Train, graph.Validation, graph.Test}[draws.IntN(4)]
 		row := make([]float32, groups)
@@ -42,7 +42,7 @@ func Described(marked bool) graph.Source {
 		features.Dense = append(features.Dense, row...)
 		for group := range groups {
 			for k := range heard {
-				mark, first := float32(-1), int(draws.IntN(describedVertices/groups/heard))
+				mark, first := float32(-1), draws.IntN(describedVertices/groups/heard)
 				if group == label {
 					mark = 1
 				}

@@ -41,9 +41,8 @@ func (i *Inference) broughtTables(stages int) uint64 {
 
 // leastBrought is what such parts can do with: twice the part of one chunk that takes most, or the whole.
 func (i *Inference) leastBrought(stages int) (most uint64) {
-	for first, end := 0, 0; first < i.own.rows; first = end {
-		end = i.own.end(first)
-		most = max(most, i.costsOf(stages, first, end))
+	for first := 0; first < i.own.rows; first = i.own.end(first) {
+		most = max(most, i.costsOf(stages, first, i.own.end(first)))
 	}
 	return min(2*most, i.wholeBytes(stages))
 }
