@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	_ "github.com/hopmesh/hopmesh/engine/nn/edgewise"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -76,6 +77,43 @@ func TestInferenceByRelationInPartsIsTheWhole(t *testing.T) {
 	}
 	shards := enginetest.Cut(t, enginetest.Typed("wrote", "edited", enginetest.Back+"wrote", enginetest.Back+"edited"), 9, "")
 	inParts(t, shards, len(shards), specs, 0.01) // nearly all of what the whole takes is not of rows
+}
+
+// TestInferenceAlongEdgesInParts compares one part with one for each shard, of models that compute a
+// row for each edge.
+func TestInferenceAlongEdgesInParts(t *testing.T) {
+	shards := enginetest.Cut(t, enginetest.Described(true), 9, "")
+	for _, model := range []string{"gat", "gin", "mpnn"} {
+		s := nn.Defaults(model)
+		s.Layers = 3
+		s.TellEdges(enginetest.DescribedColumns)
+		run := func(memory uint64) (all []float32, parts int) {
+			m := setup{spec: s, metric: task.Accuracy, dir: t.TempDir()}.alone(t, shards)
+			m.Inference.Limit(memory)
+			err := m.Inference.Run(t.Context(), 3, func(_ int, y tensor.Matrix) error {
+				rows := make([]float32, y.Rows*y.Cols)
+				m.device.Read32(rows, y)
+				all = append(all, rows...)
+				parts++
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all, parts
+		}
+		whole, one := run(1 << 40)
+		some, several := run(0)
+		if one != 1 || several != len(shards) || len(whole) != len(some) {
+			t.Errorf("%s: %d and %d parts", model, one, several)
+		}
+		for i, x := range whole {
+			if math.Float32bits(x) != math.Float32bits(some[i]) {
+				t.Errorf("%s: number %d is %g, and %g in parts", model, i, x, some[i])
+				break
+			}
+		}
+	}
 }
 
 // inParts compares what models compute in one part with what they do in several, to the bit. With
