@@ -159,6 +159,7 @@ func datasetGenerate() *cobra.Command {
 	f.Float64Var(&inside, "inside", 0, "`SHARE` of an sbm graph's edges that stay in their community (default 0.8)")
 	f.Float64Var(&homophily, "homophily", 0, "`SHARE` of edges whose ends have the same class (default 0.8)")
 	f.StringVar(&r.Preset, "preset", "", "generate a graph like a known one, `PRESET`: "+usage.OneOf(api.Presets()))
+	f.BoolVar(&r.Undirected, "undirected", false, "add the reverse of every edge")
 	f.Float64Var(&r.Scale, "scale", 0, "multiply a preset's size by this `FACTOR` (default 1)")
 	usage.CompleteFlag(cmd, "kind", api.Kinds())
 	usage.CompleteFlag(cmd, "preset", api.Presets())

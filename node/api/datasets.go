@@ -193,7 +193,7 @@ var (
 	tasks        = []string{"class", "multilabel", "regression"}
 	formats      = []string{"auto", "npz", "planetoid", "ogb", "csv", "parquet", "typed"}
 	kinds        = []string{"rmat", "sbm"}
-	presets      = []string{"arxiv", "reddit", "products", "papers100m"}
+	presets      = []string{"arxiv", "reddit", "products", "papers100m", "mag"}
 )
 
 // maxSources bounds the sources of one import.

@@ -174,7 +174,7 @@ func (u *undertaking) run(ctx context.Context, open func(context.Context, *under
 		return d, u.blame(ctx, err)
 	}
 	defer func() { _ = src.Close() }()
-	if t, ok := src.(*typed.Graph); ok && u.options.Undirected {
+	if t, ok := src.(interface{ Mirror() }); ok && u.options.Undirected {
 		t.Mirror() // edges back have relations of their own
 		u.options.Undirected = false
 	}

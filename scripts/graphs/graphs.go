@@ -42,6 +42,10 @@ func Generate(ctx context.Context, o generate.Options, undirected bool, folder s
 	if err != nil {
 		return nil, err
 	}
+	if t, ok := src.(interface{ Mirror() }); ok && undirected {
+		t.Mirror()
+		undirected = false
+	}
 	return cut(ctx, src, build.Options{Dir: folder, Undirected: undirected})
 }
 

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -42,6 +43,11 @@ var _ graph.Source = (*source)(nil)
 // New returns a generated graph. Labels and the split are computed here, edges and
 // features each time they are read.
 func New(o Options) (graph.Source, error) {
+	if g, err := o.typed(); err != nil {
+		return nil, err
+	} else if g != nil {
+		return g, nil
+	}
 	o, like, err := o.resolve()
 	if err != nil {
 		return nil, err
@@ -64,6 +70,9 @@ type part struct{ *source }
 // It has no labels and no splits, and its method FeaturesOf yields the features of any
 // vertices.
 func Share(o Options, share, of int) (graph.Source, error) {
+	if typedShapeOf(o.Preset) != nil {
+		return nil, errTyped
+	}
 	o, _, err := o.resolve()
 	if err != nil {
 		return nil, err
@@ -78,6 +87,8 @@ func Share(o Options, share, of int) (graph.Source, error) {
 	}
 	return part{s}, nil
 }
+
+var errTyped = errors.New("a graph with types is drawn by one node")
 
 // shared returns what the graph and its shares have in common.
 func shared(o Options) *source {

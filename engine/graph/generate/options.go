@@ -28,7 +28,7 @@ type Options struct {
 	// below 1/Classes.
 	Homophily float64
 	Seed      uint64
-	Preset    string  // arxiv, reddit, products or papers100m, instead of everything but Seed and Scale
+	Preset    string  // arxiv, reddit, products, papers100m or mag, instead of everything but Seed and Scale
 	Scale     float64 // multiplies Vertices and Edges; 0: 1
 }
 

@@ -34,7 +34,7 @@ var presets = []preset{
 // fromPreset returns o with the preset's sizes.
 func (o Options) fromPreset() (Options, shape, error) {
 	if rest := (Options{Preset: o.Preset, Seed: o.Seed, Scale: o.Scale}); o != rest {
-		return o, shape{}, fmt.Errorf("the preset %q says by itself what the graph is like: leave out everything but seed and scale, or leave out the preset", o.Preset)
+		return o, shape{}, errPreset(o.Preset)
 	}
 	var known []string
 	for _, p := range presets {
@@ -45,5 +45,12 @@ func (o Options) fromPreset() (Options, shape, error) {
 		}
 		known = append(known, p.name)
 	}
+	for _, p := range typedPresets {
+		known = append(known, p.name)
+	}
 	return o, shape{}, fmt.Errorf("there is no preset called %q: choose one of %s", o.Preset, strings.Join(known, ", "))
+}
+
+func errPreset(name string) error {
+	return fmt.Errorf("the preset %q says by itself what the graph is like: leave out everything but seed and scale, or leave out the preset", name)
 }
