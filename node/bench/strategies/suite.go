@@ -57,6 +57,7 @@ var parts = []struct {
 	{"kill", "a node that is killed", measureKills},
 	{"grappa", "groups that train in isolation", measureGrappa},
 	{"pipe", "bytes of pipelines beside graph parallelism", measurePipe},
+	{"typed", "a graph with types", measureTyped},
 	{"pipe-time", "times of pipelines beside graph parallelism", measurePipeTime},
 }
 
