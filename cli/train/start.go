@@ -104,7 +104,8 @@ func flags(cmd *cobra.Command, strategies []string) {
 	f.String("optimizer", "", "optimizer `NAME`: "+usage.OneOf(api.Optimizers()))
 	f.Int("epochs", 0, "number of epochs at most")
 	f.String("batch", "", "training vertices per step over all nodes, `full|N`")
-	f.String("fanout", "", "neighbours to sample at each hop from the seed vertices outwards, such as `25,10|full` (default full)")
+	f.String("fanout", "", "neighbours to sample at each hop from the seed vertices outwards, such as `25,10|full`; of relations with names so\n"+
+		"many each, such as 10,5,cites=20/10 (default full)")
 	f.String("normalize-features", "", "normalization of features, a `NAME`: "+usage.OneOf(api.Normalizations()))
 	f.String("norm", "", "normalization after each layer, a `NAME`: "+usage.OneOf(api.Norms()))
 	f.Bool("residual", false, "add a linear map of its input to each layer")
@@ -153,7 +154,7 @@ func request(f *pflag.FlagSet, needs bool) (api.TrainRequest, error) {
 	if r.Batch, err = batch(text(f, "batch")); err != nil {
 		return r, err
 	}
-	if r.Fanout, err = fanout(text(f, "fanout")); err != nil {
+	if r.Fanout, r.RelationFanout, err = fanout(text(f, "fanout")); err != nil {
 		return r, err
 	}
 	if r.EdgeSplit, err = edgeSplit(text(f, "edge-split")); err != nil {
@@ -235,13 +236,31 @@ func edgeSplit(s string) (shares []float64, err error) {
 	return shares, nil
 }
 
-func fanout(s string) ([]int, error) {
+// fanout parses a number for each hop, and numbers for the hops of relations with names, which have
+// slashes between them.
+func fanout(s string) (list []int, relations map[string][]int, err error) {
 	if s == "" || s == "full" {
-		return nil, nil
+		return nil, nil, nil
 	}
-	var list []int
 	for part := range strings.SplitSeq(s, ",") {
 		part = strings.TrimSpace(part)
+		if i := strings.LastIndexByte(part, '='); i > 0 {
+			name := part[:i]
+			if relations == nil {
+				relations = map[string][]int{}
+			}
+			if relations[name] != nil {
+				return nil, nil, fmt.Errorf("--fanout names the relation %s twice: name it once", name)
+			}
+			for hop := range strings.SplitSeq(part[i+1:], "/") {
+				n, err := strconv.Atoi(hop)
+				if err != nil || n < 1 {
+					return nil, nil, fmt.Errorf("--fanout %q has no number of neighbours for each hop of the relation %s, such as %s=20/10", s, name, name)
+				}
+				relations[name] = append(relations[name], n)
+			}
+			continue
+		}
 		n, err := strconv.Atoi(part)
 		if part == "full" {
 			n, err = 0, nil
@@ -249,9 +268,9 @@ func fanout(s string) ([]int, error) {
 			err = errors.New("too few")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("--fanout %q is neither full nor a list of numbers such as 25,10", s)
+			return nil, nil, fmt.Errorf("--fanout %q is neither full nor a list of numbers such as 25,10", s)
 		}
 		list = append(list, n)
 	}
-	return list, nil
+	return list, relations, nil
 }

@@ -151,7 +151,7 @@ func newJob(s *Subject) (*job, error) {
 	if j.model, err = nn.New(s.Recipe.Model, s.Graph.Columns, s.Graph.About.Classes); err != nil {
 		return nil, err
 	}
-	j.sampling = sample.Options{Fanouts: s.Recipe.Fanouts, Form: j.model.Form(), Seed: s.Recipe.Seed}
+	j.sampling = sample.Options{Fanouts: s.Recipe.Fanouts, Each: s.Recipe.Each, Form: j.model.Form(), Seed: s.Recipe.Seed}
 	j.sampling.Far = s.Graph.Far
 	if s.Graph.valued { // values do not change what is counted
 		j.sampling.Form.Weighting = sample.Ones

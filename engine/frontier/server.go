@@ -112,6 +112,11 @@ func (d *drawer) draw(q peer.Query) error {
 		return fmt.Errorf("a fan-out of %d was asked for, which is not that of the hop: the nodes differ in the job's recipe", got)
 	}
 	d.read(q)
-	_, err := d.DrawBy(int(got), &d.drawn, uint64(q.Epoch), uint64(q.Step), int(q.Part), d.vertices, mostEntries(len(d.vertices)))
+	most := mostEntries(len(d.vertices))
+	if q.Epoch != AnyFanout {
+		_, err := d.Draw(&d.drawn, uint64(q.Epoch), uint64(q.Step), int(q.Part), d.vertices, most)
+		return err
+	}
+	_, err := d.DrawBy(int(got), &d.drawn, uint64(q.Epoch), uint64(q.Step), int(q.Part), d.vertices, most)
 	return err
 }

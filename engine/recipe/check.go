@@ -201,7 +201,7 @@ func (r Recipe) checkGraph(about dataset.About) error {
 
 func (r Recipe) checkFanouts(hops int) error {
 	if len(r.Fanouts) == 0 {
-		return nil
+		return r.checkEach()
 	}
 	if hops == 0 {
 		return fmt.Errorf("{fanout} is for models that hear neighbours, and a %s hears none: leave it out", r.Model.Model)
@@ -214,7 +214,7 @@ func (r Recipe) checkFanouts(hops int) error {
 			return fmt.Errorf("{fanout} has %d in it: give how many neighbours are drawn, or full", k)
 		}
 	}
-	return nil
+	return r.checkEach()
 }
 
 // Count returns a number with its noun.
@@ -276,7 +276,7 @@ func (r *Recipe) checkBatches(of *Recipe) error {
 		same      bool
 	}{
 		{"batch", batches, r.Batch == of.Batch},
-		{"fanout", batches, slices.Equal(r.Fanouts, of.Fanouts)},
+		{"fanout", batches, slices.Equal(r.Fanouts, of.Fanouts) && reflect.DeepEqual(r.Each, of.Each)},
 		{"seed", batches, r.Seed == of.Seed},
 		{"split", batches, r.Split == of.Split},
 		{"normalize-features", "all models of a sweep read the same features", r.Features == of.Features},

@@ -29,6 +29,7 @@ type Counter struct {
 	vertices []uint32
 	picker
 	positions []uint32
+	fanouts   []int // by relation, of the hop under way
 	distant   []uint32
 	drawn     Drawn
 
@@ -48,6 +49,12 @@ type known struct {
 // NewCounter returns a counter of the batches that a sampler with these options draws.
 func NewCounter(t *Topology, o Options) *Counter {
 	o.Fanouts = checked(o.Fanouts)
+	if err := o.checkEach(); err != nil {
+		panic(err)
+	}
+	if o.Each != nil {
+		t = t.formed(o.Form)
+	}
 	return &Counter{t: t, o: o, met: met{vertices: t.vertices}}
 }
 
@@ -56,7 +63,9 @@ func (c *Counter) Within(t *Topology) {
 	if t.vertices != c.t.vertices {
 		panic(fmt.Sprintf("sample: a counter of %d vertices is to draw from %d", c.t.vertices, t.vertices))
 	}
-	c.t = t
+	if c.t = t; c.o.Each != nil {
+		c.t = t.formed(c.o.Form)
+	}
 }
 
 // Vertices returns the vertices of the last batch, roots first. They are valid until the
@@ -74,6 +83,7 @@ func (c *Counter) Count(ctx context.Context, to []Size, epoch, step uint64, root
 	key := keyed.New(c.o.Seed, keyed.Neighbor).With(epoch).With(step)
 	for h, fanout := range c.o.Fanouts {
 		targets := len(c.vertices)
+		c.fanouts = c.o.eachOf(h)
 		entries, err := 0, error(nil)
 		if !c.Cut {
 			entries, err = c.hop(ctx, epoch, step, h, fanout, keyOf(key, h, c.o.Steady))
@@ -113,7 +123,7 @@ func (c *Counter) hop(ctx context.Context, epoch, step uint64, hop, fanout int, 
 	switch {
 	case fanout == 0:
 		first, entries = c.followed, c.whole
-	case c.followed == targets && c.closed == targets && c.limit == fanout:
+	case c.followed == targets && c.closed == targets && c.limit == fanout && c.fanouts == nil:
 		return c.entries, nil
 	}
 	c.distant = c.distant[:0]
@@ -167,6 +177,9 @@ func piece(fanout int) int {
 // are known. It returns their number.
 func (c *Counter) row(p *part, v uint32, fanout int, key keyed.Key, known bool) int {
 	from, to := p.indptr[v-p.first], p.indptr[v-p.first+1]
+	if c.fanouts != nil && p.weights != nil { // forecasts may know no relations
+		return c.rowEach(p.indices[from:to], p.weights[from:to], c.fanouts, key.With(uint64(v)))
+	}
 	degree := int(to - from)
 	kept := degree
 	if fanout > 0 {

@@ -104,6 +104,9 @@ func (s *Sampler) locate(f *flock, targets []uint32) {
 // draw chooses the entries of each row, prefetches and counts them.
 func (s *Sampler) draw(f *flock, targets []uint32, fanout int, key keyed.Key) {
 	f.positions = f.positions[:0]
+	if s.fanouts != nil {
+		s.readRelations(f, targets)
+	}
 	entries, loops, marks := 0, s.o.Form.SelfLoops, s.degrees.marks
 	for i, v := range targets {
 		r := &f.rows[i]
@@ -128,6 +131,10 @@ func (s *Sampler) draw(f *flock, targets []uint32, fanout int, key keyed.Key) {
 		r.degree = int32(bounds[1] - bounds[0])
 		r.held, r.drawn = r.degree, r.degree
 		if r.degree == 0 {
+			continue
+		}
+		if s.fanouts != nil {
+			entries += s.drawEach(f, r, p, key.With(uint64(v)))
 			continue
 		}
 		base := unsafe.Pointer(&p.indices[r.from])

@@ -15,6 +15,7 @@ import (
 type Drawer struct {
 	t       *Topology
 	fanouts []int
+	o       *Options // with fan-outs by relation
 	seed    uint64
 	form    Form
 	steady  bool
@@ -26,7 +27,10 @@ type Drawer struct {
 // NewDrawer returns a drawer. It uses the fan-outs, the form and the seed of the options.
 func NewDrawer(t *Topology, o Options) *Drawer {
 	t = t.formed(o.Form)
-	return &Drawer{t: t, fanouts: checked(o.Fanouts), seed: o.Seed, form: o.Form, steady: o.Steady, known: t.degreesOf(o.Form)}
+	if err := o.checkEach(); err != nil {
+		panic(err)
+	}
+	return &Drawer{t: t, o: &o, fanouts: checked(o.Fanouts), seed: o.Seed, form: o.Form, steady: o.Steady, known: t.degreesOf(o.Form)}
 }
 
 var errNoInverses = errors.New("sample: the blocks of this model do not need degrees")
@@ -64,16 +68,23 @@ func (d *Drawer) Draw(to *Drawn, epoch, step uint64, hop int, vertices []uint32,
 	if !ok {
 		return 0, fmt.Errorf("sample: there is no hop %d of %d", hop, len(d.fanouts))
 	}
+	if fanouts := d.o.eachOf(hop); fanouts != nil {
+		return d.drawEach(to, fanouts, vertices, min(most, math.MaxInt32), d.key(epoch, step, hop))
+	}
 	return d.DrawBy(fanout, to, epoch, step, hop, vertices, most)
 }
 
-// DrawBy is Draw by a fan-out that need not be the hop's.
+func (d *Drawer) key(epoch, step uint64, hop int) keyed.Key {
+	return keyOf(keyed.New(d.seed, keyed.Neighbor).With(epoch).With(step), hop, d.steady)
+}
+
+// DrawBy is Draw by a fan-out that need not be the hop's, and is for all relations.
 func (d *Drawer) DrawBy(fanout int, to *Drawn, epoch, step uint64, hop int, vertices []uint32, most int) (int, error) {
 	n, entries, weighted, err := d.degrees(to, fanout, vertices, min(most, math.MaxInt32))
 	if err != nil {
 		return 0, err
 	}
-	key := keyOf(keyed.New(d.seed, keyed.Neighbor).With(epoch).With(step), hop, d.steady)
+	key := d.key(epoch, step, hop)
 	to.Sources = slices.Grow(to.Sources[:0], entries)[:entries]
 	weights := to.Weights[:0]
 	to.Weights = nil

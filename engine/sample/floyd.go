@@ -12,6 +12,7 @@ const scanned = 64
 // A picker draws positions. It reuses its memory.
 type picker struct {
 	taken []uint32 // for the current row, if its fan-out is large
+	each  each
 }
 
 // without draws len(to) positions below n without replacement, using Floyd's algorithm; n

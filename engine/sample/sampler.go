@@ -14,8 +14,11 @@ type Options struct {
 	// Fanouts is the number of neighbours drawn per vertex, one number per hop from the
 	// roots outwards; 0 means all.
 	Fanouts []int
-	Form    Form
-	Seed    uint64
+	// Each is the number drawn of each relation, of each hop, in place of Fanouts, which are their
+	// sums; nil: relations are not told apart.
+	Each [][]int
+	Form Form
+	Seed uint64
 	// Steady means that what is drawn of a vertex depends on the fan-out, and not on the
 	// hop. Where all hops have one fan-out, a vertex then has the same neighbours in all
 	// blocks of a batch, on whichever node they are drawn.
@@ -55,6 +58,7 @@ type Sampler struct {
 	seen    seen
 	degrees *degrees // what the form needs
 	valued  bool     // blocks have values
+	fanouts []int    // by relation, of the hop under way; nil: one for all
 
 	flocks  [4]flock
 	distant distant
@@ -66,6 +70,9 @@ type Sampler struct {
 // degrees), unless an earlier sampler did.
 func New(t *Topology, o Options) *Sampler {
 	o.Fanouts = checked(o.Fanouts)
+	if err := o.checkEach(); err != nil {
+		panic(err)
+	}
 	s := &Sampler{o: o, seen: newSeen(t.vertices)}
 	s.use(t)
 	return s
@@ -92,7 +99,8 @@ func (s *Sampler) Within(t *Topology) {
 	s.use(t)
 }
 
-// Fan makes the sampler draw by other fan-outs from now on, and returns those of before.
+// Fan makes the sampler draw by other fan-outs from now on, and returns those of before. It is not
+// for fan-outs by relation.
 func (s *Sampler) Fan(fanouts []int) (before []int) {
 	before, s.o.Fanouts = s.o.Fanouts, checked(fanouts)
 	return before
@@ -124,6 +132,7 @@ func (s *Sampler) Sample(ctx context.Context, b *Batch, epoch, step uint64, root
 	key := keyed.New(s.o.Seed, keyed.Neighbor).With(epoch).With(step)
 	for h, fanout := range s.o.Fanouts {
 		block := &b.Blocks[hops-1-h]
+		s.fanouts = s.o.eachOf(h)
 		var err error
 		if s.t.partial {
 			err = s.fetch(ctx, b.vertices, epoch, step, h, fanout)

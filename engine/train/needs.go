@@ -123,7 +123,7 @@ func (t *Trainer) instead(ctx context.Context, n *budget.Node) error {
 		size = len(t.Data.Training)
 	}
 	changes := []fit.Change{fit.Batch(size, func(batch int) { t.Recipe.Batch = batch })}
-	if t.allEdges() { // else others draw, by the job's fan-outs
+	if t.allEdges() && r.Each == nil { // else others draw, by the job's fan-outs
 		changes = append(changes, fit.Fanout(r.Fanouts, func(fanouts []int) { t.Recipe.Fanouts = fanouts }))
 	}
 	if l := t.Learners[0]; len(t.Learners) == 1 && !d.Processor { // else the method depends on the model

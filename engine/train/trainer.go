@@ -202,7 +202,7 @@ func (t *Trainer) allocate(ctx context.Context) (err error) {
 // sampling returns how batches are sampled, for all models alike.
 func (t *Trainer) sampling() sample.Options {
 	model := t.Learners[0].Model
-	o := sample.Options{Fanouts: t.Recipe.Fanouts, Form: model.Form(), Seed: t.Recipe.Seed, Steady: t.described().Elsewhere}
+	o := sample.Options{Fanouts: t.Recipe.Fanouts, Each: t.Recipe.Each, Form: model.Form(), Seed: t.Recipe.Seed, Steady: t.described().Elsewhere}
 	if len(o.Fanouts) == 0 {
 		o.Fanouts = make([]int, model.Hops())
 	}

@@ -31,6 +31,8 @@ type TrainRequest struct {
 	EvalEvery   *int     `json:"eval_every,omitempty"`
 	Split       *int     `json:"split,omitempty"`
 	Task        string   `json:"task,omitempty"` // class, multilabel, regression or link; "": what the dataset has
+	// RelationFanout is the fan-outs of relations by their names; Fanout is that of all others.
+	RelationFanout map[string][]int `json:"relation_fanout,omitempty"`
 	// EdgeSplit is the shares of the edges that are for training, validation and test, of task
 	// link; none: 0.85, 0.05, 0.1.
 	EdgeSplit []float64 `json:"edge_split,omitempty"`

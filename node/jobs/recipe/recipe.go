@@ -69,6 +69,9 @@ func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at 
 		recipe.Model.Tell(about.Relations, about.Ends)
 	}
 	recipe.Model.TellEdges(d.About.EdgeFeatures)
+	if err := fanouts(&recipe, r, d); err != nil {
+		return recipe, err
+	}
 	kind := task.For(graph.Targets(d.About.Targets))
 	if asked := from.Task(r.Task); asked != "" {
 		kind = task.Named(asked)

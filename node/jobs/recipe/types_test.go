@@ -1,6 +1,8 @@
 package recipe
 
 import (
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -30,5 +32,55 @@ func TestRecipesOfTypedGraphs(t *testing.T) {
 	}
 	if _, err := ofOne(api.TrainRequest{Dataset: "d", Model: "hetero:sage"}, "", sweepable, strategy.Place{}); err == nil {
 		t.Error("a graph without types is trained by relation")
+	}
+}
+
+// The fan-outs of relations are found by their names, and those of others are what is given without
+// one.
+func TestFanoutsByRelation(t *testing.T) {
+	types := graph.Types{
+		Vertices: []graph.VertexType{{Name: "author", Vertices: 40, Features: 3}, {Name: "paper", Vertices: 60, First: 3, Features: 5}},
+		Relations: []graph.Relation{
+			{Source: "author", Name: "writes", Target: "paper"}, {Source: "paper", Name: "cites", Target: "paper"}, {Source: "paper", Name: "by", Target: "author"},
+			{Source: "author", Name: "cites", Target: "author"},
+		},
+	}
+	d := sweepable
+	var err error
+	if d.About.Types, err = types.Text(); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(all []int, each map[string][]int) api.TrainRequest {
+		return api.TrainRequest{Dataset: "d", Model: "rgcn", Fanout: all, RelationFanout: each}
+	}
+	r, err := ofOne(ask([]int{4, 3}, map[string][]int{"writes": {10, 5}, "author-cites-author": {1, 2}}), "", d, strategy.Place{})
+	if err != nil || !reflect.DeepEqual(r.Each, [][]int{{10, 4, 4, 1}, {5, 3, 3, 2}}) || !reflect.DeepEqual(r.Fanouts, []int{19, 13}) {
+		t.Errorf("%v of %v, %v", r.Each, r.Fanouts, err)
+	}
+	if r, err := ofOne(ask([]int{4, 3}, nil), "", d, strategy.Place{}); err != nil || r.Each != nil {
+		t.Errorf("%v, %v", r.Each, err)
+	}
+	untyped := sweepable
+	for _, c := range []struct {
+		want  string
+		typed bool
+		ask   api.TrainRequest
+	}{
+		{"names relations, and the dataset d has none", false, ask(nil, map[string][]int{"writes": {1, 1}})},
+		{"names the relation reads, and the dataset has writes, cites, by, cites", true, ask([]int{1, 1}, map[string][]int{"reads": {1, 1}})},
+		{"both paper-cites-paper and author-cites-author are called so", true, ask([]int{1, 1}, map[string][]int{"cites": {1, 1}})},
+		{"names the relation author-writes-paper twice", true, ask([]int{1, 1}, map[string][]int{"writes": {1, 1}, "author-writes-paper": {2, 2}})},
+		{"leaves out the relation paper-cites-paper", true, ask(nil, map[string][]int{"writes": {1, 1}})},
+		{"has 1 number for the relation paper-cites-paper and 2 for author-writes-paper", true, ask([]int{1, 1}, map[string][]int{"paper-cites-paper": {1}})},
+		{"has 0 for a relation", true, ask([]int{0, 0}, map[string][]int{"writes": {1, 1}})},
+	} {
+		of := untyped
+		if of.Name = "d"; c.typed {
+			of = d
+		}
+		_, err := ofOne(c.ask, "", of, strategy.Place{})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
 	}
 }

@@ -1,0 +1,172 @@
+package sample
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/hopmesh/hopmesh/engine/keyed"
+)
+
+// each holds what draws rows relation by relation, in memory that is reused.
+type each struct {
+	counts []uint32 // of a row's entries of each relation
+	ends   []uint32 // of each relation in order
+	order  []uint32 // positions of a row's entries, relation by relation
+}
+
+// checkEach returns an error unless there is a fan-out for each relation of each hop, all of them
+// together as many as the hop's.
+func (o *Options) checkEach() error {
+	if o.Each == nil {
+		return nil
+	}
+	if len(o.Each) != len(o.Fanouts) {
+		return fmt.Errorf("sample: fan-outs by relation of %d hops of %d", len(o.Each), len(o.Fanouts))
+	}
+	for h, of := range o.Each {
+		sum := 0
+		for _, k := range of {
+			if sum += k; k < 1 {
+				return fmt.Errorf("sample: a fan-out of %d of a relation", k)
+			}
+		}
+		if len(of) != o.Form.Relations || sum != o.Fanouts[h] {
+			return fmt.Errorf("sample: fan-outs of %d relations of %d, which are %d of %d", len(of), o.Form.Relations, sum, o.Fanouts[h])
+		}
+	}
+	return nil
+}
+
+// eachOf returns the fan-outs of a hop by relation; nil: it has one for all.
+func (o *Options) eachOf(hop int) []int {
+	if o.Each == nil {
+		return nil
+	}
+	return o.Each[hop]
+}
+
+// pickEach draws the entries of a row, so many of each relation, and adds their positions to to. It
+// reports whether all entries are drawn; no positions are added then.
+func (k *picker) pickEach(to []uint32, relations []float32, fanouts []int, key keyed.Key) (drawn []uint32, all bool) {
+	e, n := &k.each, len(fanouts)
+	e.counts = slices.Grow(e.counts[:0], n)[:n]
+	clear(e.counts)
+	for _, x := range relations {
+		e.counts[int(x)]++
+	}
+	kept, all := 0, true
+	for r, c := range e.counts {
+		all = all && int(c) <= fanouts[r]
+		kept += min(int(c), fanouts[r])
+	}
+	if all {
+		return to, true
+	}
+	e.ends = slices.Grow(e.ends[:0], n)[:n]
+	at := uint32(0)
+	for r, c := range e.counts {
+		e.ends[r] = at
+		at += c
+	}
+	e.order = slices.Grow(e.order[:0], len(relations))[:len(relations)]
+	for i, x := range relations {
+		end := &e.ends[int(x)]
+		e.order[*end] = uint32(i)
+		*end++
+	}
+	to = slices.Grow(to, kept)
+	for r, c := range e.counts {
+		of, from := e.order[e.ends[r]-c:e.ends[r]], len(to)
+		if int(c) <= fanouts[r] {
+			to = append(to, of...)
+			continue
+		}
+		to = to[:from+fanouts[r]]
+		k.without(to[from:], c, key.With(uint64(r)))
+		for i, p := range to[from:] {
+			to[from+i] = of[p]
+		}
+	}
+	return to, false
+}
+
+// drawEach chooses the entries of a row relation by relation, prefetches and counts them.
+func (s *Sampler) drawEach(f *flock, r *row, p *part, key keyed.Key) (entries int) {
+	at, all := len(f.positions), false
+	f.positions, all = s.pickEach(f.positions, p.weights[r.from:][:r.degree], s.fanouts, key)
+	base := unsafe.Pointer(&p.indices[r.from])
+	if all {
+		prefetchRun(base, r.degree)
+		return int(r.degree)
+	}
+	drawn := f.positions[at:]
+	prefetch(base, &drawn[0], len(drawn), 2)
+	r.drawn = int32(len(drawn))
+	return len(drawn)
+}
+
+// readRelations prefetches the relations of the rows' entries, which drawEach reads.
+func (s *Sampler) readRelations(f *flock, targets []uint32) {
+	for i, v := range targets {
+		p := &s.parts[f.rows[i].part]
+		if p.far != nil {
+			continue
+		}
+		bounds := p.indptr[v-p.first:][:2]
+		if n := bounds[1] - bounds[0]; n > 0 {
+			prefetchRun(unsafe.Pointer(&p.weights[bounds[0]]), int32(n))
+		}
+	}
+}
+
+// rowEach is row for fan-outs by relation.
+func (c *Counter) rowEach(sources []int32, relations []float32, fanouts []int, key keyed.Key) int {
+	drawn, all := c.pickEach(c.positions[:0], relations, fanouts, key)
+	c.positions = drawn
+	if all {
+		c.meet(sources)
+		return len(sources)
+	}
+	for _, at := range drawn {
+		if u := uint32(sources[at]); c.met.add(u) {
+			c.vertices = append(c.vertices, u)
+		}
+	}
+	return len(drawn)
+}
+
+// drawEach is DrawBy for fan-outs by relation. The degrees of rows are those of their drawn
+// entries, which cannot be known otherwise: no value of an entry depends on them.
+func (d *Drawer) drawEach(to *Drawn, fanouts []int, vertices []uint32, most int, key keyed.Key) (int, error) {
+	to.Degrees = slices.Grow(to.Degrees[:0], len(vertices))
+	to.Indptr = append(slices.Grow(to.Indptr[:0], len(vertices)+1), 0)
+	to.Sources = to.Sources[:0]
+	to.Weights = slices.Grow(to.Weights[:0], 1)[:0] // nil has another meaning than empty
+	for _, v := range vertices {
+		if int(v) >= d.t.vertices || !d.t.Near(v) {
+			return 0, fmt.Errorf("sample: the edges of vertex %d are not here", v)
+		}
+		sources, relations := d.t.Row(int(v))
+		drawn, all := d.pickEach(d.positions[:0], relations, fanouts, key.With(uint64(v)))
+		d.positions = drawn
+		kept := len(drawn)
+		if all {
+			kept = len(sources)
+		}
+		if kept > most-len(to.Sources) {
+			if len(to.Degrees) == 0 {
+				return 0, errRowTooLarge
+			}
+			break
+		}
+		if all {
+			to.Sources, to.Weights = append(to.Sources, sources...), append(to.Weights, relations...)
+		}
+		for _, at := range drawn {
+			to.Sources, to.Weights = append(to.Sources, sources[at]), append(to.Weights, relations[at])
+		}
+		to.Degrees, to.Indptr = append(to.Degrees, int32(kept)), append(to.Indptr, int64(len(to.Sources)))
+	}
+	return len(to.Degrees), nil
+}
