@@ -39,11 +39,17 @@ func main() {
 	program := flag.String("python", ".tools/peers/bin/python", "the Python that has PyG and DGL")
 	folder := flag.String("graphs", "engine/graph/read/testdata", "the folder of real graphs")
 	only := flag.String("only", "", "a part of the name of the graphs to train on")
+	typed := flag.Bool("typed", false, "compare an R-GCN on a typed graph with DGL's instead")
+	scale := flag.Float64("scale", typedScale, "the size of the typed graph, as a share of ogbn-mag's")
 	out := flag.String("out", "", "write the result into a Markdown file too, with the machine and the date")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := compare(ctx, *program, *folder, *only, *out); err != nil {
+	run := func() error { return compare(ctx, *program, *folder, *only, *out) }
+	if *typed {
+		run = func() error { return compareTyped(ctx, *program, *scale, *out) }
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
