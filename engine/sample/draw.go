@@ -160,6 +160,35 @@ func (s *Sampler) draw(f *flock, targets []uint32, fanout int, key keyed.Key) {
 	f.entries = entries
 }
 
+// drawEach chooses the entries of a row relation by relation, prefetches and counts them.
+func (s *Sampler) drawEach(f *flock, r *row, p *part, key keyed.Key) (entries int) {
+	at, all := len(f.positions), false
+	f.positions, all = s.pickEach(f.positions, p.weights[r.from:][:r.degree], s.fanouts, key)
+	base := unsafe.Pointer(&p.indices[r.from])
+	if all {
+		prefetchRun(base, r.degree)
+		return int(r.degree)
+	}
+	drawn := f.positions[at:]
+	prefetch(base, &drawn[0], len(drawn), 2)
+	r.drawn = int32(len(drawn))
+	return len(drawn)
+}
+
+// readRelations prefetches the relations of the rows' entries, which drawEach reads.
+func (s *Sampler) readRelations(f *flock, targets []uint32) {
+	for i, v := range targets {
+		p := &s.parts[f.rows[i].part]
+		if p.far != nil {
+			continue
+		}
+		bounds := p.indptr[v-p.first:][:2]
+		if n := bounds[1] - bounds[0]; n > 0 {
+			prefetchRun(unsafe.Pointer(&p.weights[bounds[0]]), int32(n))
+		}
+	}
+}
+
 // lines are the indices of 4-byte elements at which the first cache lines of a run begin.
 var lines = [...]uint32{0, 16, 32, 48, 64, 80, 96, 112}
 

@@ -3,7 +3,6 @@ package sample
 import (
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/keyed"
 )
@@ -89,35 +88,6 @@ func (k *picker) pickEach(to []uint32, relations []float32, fanouts []int, key k
 		}
 	}
 	return to, false
-}
-
-// drawEach chooses the entries of a row relation by relation, prefetches and counts them.
-func (s *Sampler) drawEach(f *flock, r *row, p *part, key keyed.Key) (entries int) {
-	at, all := len(f.positions), false
-	f.positions, all = s.pickEach(f.positions, p.weights[r.from:][:r.degree], s.fanouts, key)
-	base := unsafe.Pointer(&p.indices[r.from])
-	if all {
-		prefetchRun(base, r.degree)
-		return int(r.degree)
-	}
-	drawn := f.positions[at:]
-	prefetch(base, &drawn[0], len(drawn), 2)
-	r.drawn = int32(len(drawn))
-	return len(drawn)
-}
-
-// readRelations prefetches the relations of the rows' entries, which drawEach reads.
-func (s *Sampler) readRelations(f *flock, targets []uint32) {
-	for i, v := range targets {
-		p := &s.parts[f.rows[i].part]
-		if p.far != nil {
-			continue
-		}
-		bounds := p.indptr[v-p.first:][:2]
-		if n := bounds[1] - bounds[0]; n > 0 {
-			prefetchRun(unsafe.Pointer(&p.weights[bounds[0]]), int32(n))
-		}
-	}
 }
 
 // rowEach is row for fan-outs by relation.

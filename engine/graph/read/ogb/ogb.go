@@ -42,6 +42,9 @@ type ogb struct {
 	there, splits []string
 	o             source.Options
 	memory        *source.Memory
+	// in is the folder within raw/ of tables that are not in raw/ itself, with a slash.
+	in      map[string]string
+	targets uint32 // vertices that edges may lead to
 }
 
 // IsArchive reports whether a file is an archive, by its name.
@@ -56,12 +59,19 @@ func Open(ctx context.Context, name string, o source.Options) (graph.Source, err
 	}
 	g := &ogb{tree: where, folder: files.Base(name), o: o, memory: &source.Memory{Limit: o.Memory}}
 	g.Info.Format = "ogb"
-	if err := g.open(ctx); err != nil {
+	var typed graph.Source // nil: there are no types
+	if err = g.open(ctx); errors.Is(err, errTypes) {
+		typed, err = g.types(ctx)
+	}
+	if err != nil {
 		err = errors.Join(err, g.Assembled.Close(), where.close())
 		if errors.Is(err, source.ErrMemory) {
 			return nil, fmt.Errorf("%s: %w: raise {dataset.memory}", g.folder, err)
 		}
 		return nil, err
+	}
+	if typed != nil {
+		return typed, nil
 	}
 	before := g.Closer
 	g.Closer = func() error {
@@ -97,7 +107,7 @@ func (g *ogb) open(ctx context.Context) error {
 	case err != nil:
 		return err
 	case g.has("triplet-type-list.csv.gz"):
-		return fmt.Errorf("%s has vertices and edges of several kinds, and only graphs of one kind can be taken: import one kind of its edges as csv", g.folder)
+		return errTypes
 	case g.has("data.npz"):
 		if err := g.archives(ctx); err != nil {
 			return err
@@ -109,7 +119,7 @@ func (g *ogb) open(ctx context.Context) error {
 	default:
 		return fmt.Errorf("%s holds neither raw/edge.csv.gz nor raw/data.npz, as the Open Graph Benchmark's folders do: give the folder that raw/ and split/ are in", g.folder)
 	}
-	if err := g.readSplits(ctx); err != nil {
+	if err := g.readSplits(ctx, ""); err != nil {
 		return err
 	}
 	if note := source.NotReadOf(g.folder, top, func(name string) bool { return name == "raw" || name == "split" }); note != "" {
@@ -119,8 +129,9 @@ func (g *ogb) open(ctx context.Context) error {
 	return nil
 }
 
-// readSplits reads each folder in split/ as one split, in the order of the names.
-func (g *ogb) readSplits(ctx context.Context) error {
+// readSplits reads each folder in split/ as one split, in the order of the names, or the folder of
+// a type in each.
+func (g *ogb) readSplits(ctx context.Context, of string) error {
 	for _, split := range g.splits {
 		if len(g.Marks) == graph.MaxSplits {
 			return fmt.Errorf("%s holds more than %d splits: leave some out", g.folder, graph.MaxSplits)
@@ -131,7 +142,7 @@ func (g *ogb) readSplits(ctx context.Context) error {
 		}
 		for i, name := range []string{"train.csv.gz", "valid.csv.gz", "test.csv.gz"} {
 			mark := graph.Train + graph.Mark(i)
-			if err := g.readPart(ctx, &m, mark, "split/"+split+"/"+name); err != nil {
+			if err := g.readPart(ctx, &m, mark, "split/"+split+"/"+of+name); err != nil {
 				return err
 			}
 		}

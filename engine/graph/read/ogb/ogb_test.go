@@ -82,7 +82,6 @@ func TestOGBRefusals(t *testing.T) {
 		folder readtest.Folder
 		want   string
 	}{
-		"several kinds":      {readtest.OGB().With("raw/triplet-type-list.csv.gz", "a,b,c\n"), "has vertices and edges of several kinds, and only graphs of one kind can be taken: import one kind of its edges as csv"},
 		"several graphs":     {readtest.OGB().With("raw/num-node-list.csv.gz", "2\n2\n"), "num-node-list.csv.gz, line 2: there are several graphs, and a dataset is one: import one of them"},
 		"several tasks":      {readtest.OGB().With("raw/node-label.csv.gz", "0,1\n1,0\n1,1\n0,0\n"), "node-label.csv.gz, line 1: there are labels for 2 tasks, and a vertex has one: leave one column"},
 		"no count":           {readtest.OGB().Without("raw/num-node-list.csv.gz"), "num-node-list.csv.gz is missing: there is no file or folder "},

@@ -34,22 +34,21 @@ func (g *ogb) tables(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	const free, perByte = 1 << 20, 1024
-	if vertices == 0 || vertices > free+perByte*size || vertices > graph.MaxVertices {
-		return fmt.Errorf("%s: it says that there are %d vertices, and raw/ has %d bytes: copy the folder again", ogbVertices, vertices, size)
+	if err := enough(ogbVertices, vertices, size); err != nil {
+		return err
 	}
-	g.Info.Vertices = uint32(vertices)
+	g.Info.Vertices, g.targets = uint32(vertices), uint32(vertices)
 	if g.Info.Edges, err = g.number(ctx, ogbCount); err != nil {
 		return err
 	}
 	g.ReadEdges = g.readEdges
 	if len(g.o.EdgeFeatures) > 0 {
-		if g.Info.EdgeFeatures, err = g.columns(ctx, ogbAlong, graph.MaxEdgeFeatures); err != nil {
+		if g.Info.EdgeFeatures, err = g.width(ctx, ogbAlong, graph.MaxEdgeFeatures); err != nil {
 			return err
 		}
 	}
 	if g.has(ogbFeatures) {
-		if g.Info.Features, err = g.columns(ctx, ogbFeatures, source.MaxDenseFeatures); err != nil {
+		if g.Info.Features, err = g.width(ctx, ogbFeatures, source.MaxDenseFeatures); err != nil {
 			return err
 		}
 		g.ReadFeatures = g.readFeatures
@@ -83,6 +82,7 @@ func (g *ogb) list(ctx context.Context) (size uint64, unused []string, err error
 func (g *ogb) number(ctx context.Context, name string) (uint64, error) {
 	var number uint64
 	found := 0
+	name = g.in[name] + name
 	err := g.lines(ctx, "raw/"+name, name, source.MaxLine, func(line uint64, text []byte) error {
 		v, ok := source.ParseID(source.Trim(text))
 		if found++; !ok || v < 0 {
@@ -102,7 +102,7 @@ func (g *ogb) number(ctx context.Context, name string) (uint64, error) {
 
 func (g *ogb) readEdges(ctx context.Context, yield func(graph.EdgeBatch) error) error {
 	b := graph.EdgeBatch{Src: make([]uint32, 0, source.EdgeBatch), Dst: make([]uint32, 0, source.EdgeBatch)}
-	read := uint64(0)
+	read, name := uint64(0), g.in[ogbEdges]+ogbEdges
 	described, done := g.described(ctx)
 	defer done()
 	flush := func() (err error) {
@@ -111,24 +111,24 @@ func (g *ogb) readEdges(ctx context.Context, yield func(graph.EdgeBatch) error) 
 		}
 		read += uint64(len(b.Src))
 		if read > g.Info.Edges {
-			return fmt.Errorf("%s has more than the %d edges that %s says: copy the folder again", ogbEdges, g.Info.Edges, ogbCount)
+			return fmt.Errorf("%s has more than the %d edges that %s says: copy the folder again", name, g.Info.Edges, g.in[ogbCount]+ogbCount)
 		}
 		err = yield(b)
 		b.Src, b.Dst = b.Src[:0], b.Dst[:0]
 		return err
 	}
-	err := g.lines(ctx, "raw/"+ogbEdges, ogbEdges, source.MaxLine, func(line uint64, text []byte) error {
+	err := g.lines(ctx, "raw/"+name, name, source.MaxLine, func(line uint64, text []byte) error {
 		src, i := source.PlainInteger(text, 0)
 		if i >= len(text) || text[i] != ',' {
-			return fmt.Errorf("%s, line %d: %s is not two vertices with a comma between them: copy the folder again", ogbEdges, line, source.Shorten(text))
+			return fmt.Errorf("%s, line %d: %s is not two vertices with a comma between them: copy the folder again", name, line, source.Shorten(text))
 		}
 		dst, i := source.PlainInteger(append(text, '\n'), i+1)
 		if i != len(text) {
-			return fmt.Errorf("%s, line %d: %s is not two vertices with a comma between them: copy the folder again", ogbEdges, line, source.Shorten(text))
+			return fmt.Errorf("%s, line %d: %s is not two vertices with a comma between them: copy the folder again", name, line, source.Shorten(text))
 		}
-		for _, v := range [2]int64{src, dst} {
-			if uint64(v) >= uint64(g.Info.Vertices) {
-				return fmt.Errorf("%s, line %d: there is not a vertex %d, as there are %d, numbered from 0: copy the folder again", ogbEdges, line, v, g.Info.Vertices)
+		for i, v := range [2]int64{src, dst} {
+			if n := [2]uint32{g.Info.Vertices, g.targets}[i]; uint64(v) >= uint64(n) {
+				return fmt.Errorf("%s, line %d: there is not a vertex %d, as there are %d, numbered from 0: copy the folder again", name, line, v, n)
 			}
 		}
 		if b.Src, b.Dst = append(b.Src, uint32(src)), append(b.Dst, uint32(dst)); len(b.Src) == source.EdgeBatch {
@@ -148,7 +148,7 @@ func (g *ogb) readEdges(ctx context.Context, yield func(graph.EdgeBatch) error) 
 		return cmp.Or(err, fmt.Errorf("%s has more rows than %s has edges: copy the folder again", ogbAlong, ogbEdges))
 	}
 	if read != g.Info.Edges {
-		return fmt.Errorf("%s has %d edges and %s says %d: copy the folder again", ogbEdges, read, ogbCount, g.Info.Edges)
+		return fmt.Errorf("%s has %d edges and %s says %d: copy the folder again", name, read, g.in[ogbCount]+ogbCount, g.Info.Edges)
 	}
 	return nil
 }
@@ -196,8 +196,9 @@ var (
 	errFewer  = errors.New(ogbAlong + " has fewer rows than " + ogbEdges + " has edges: copy the folder again")
 )
 
-// columns counts the features in the first line of a file.
-func (g *ogb) columns(ctx context.Context, name string, most int) (columns int, err error) {
+// width counts the features in the first line of a table.
+func (g *ogb) width(ctx context.Context, table string, most int) (columns int, err error) {
+	name := g.in[table] + table
 	err = g.lines(ctx, "raw/"+name, name, source.MaxFeaturesLine, func(_ uint64, text []byte) error {
 		columns = bytes.Count(text, []byte{','}) + 1
 		return errEnough
@@ -233,14 +234,14 @@ func appendRow(to []float32, name string, line uint64, text []byte, columns int)
 
 func (g *ogb) readFeatures(ctx context.Context, yield func(graph.FeatureBatch) error) error {
 	var b graph.FeatureBatch
-	rows, width := uint32(0), g.Info.Features
-	err := g.lines(ctx, "raw/"+ogbFeatures, ogbFeatures, source.MaxFeaturesLine, func(line uint64, text []byte) error {
+	rows, width, name := uint32(0), g.Info.Features, g.in[ogbFeatures]+ogbFeatures
+	err := g.lines(ctx, "raw/"+name, name, source.MaxFeaturesLine, func(line uint64, text []byte) error {
 		if rows == g.Info.Vertices {
-			return fmt.Errorf("%s, line %d: there are %d vertices only: copy the folder again", ogbFeatures, line, rows)
+			return fmt.Errorf("%s, line %d: there are %d vertices only: copy the folder again", name, line, rows)
 		}
 		rows++
 		var err error
-		if b.Dense, err = appendRow(b.Dense, ogbFeatures, line, text, width); err != nil || len(b.Dense) < source.FeatureBatch {
+		if b.Dense, err = appendRow(b.Dense, name, line, text, width); err != nil || len(b.Dense) < source.FeatureBatch {
 			return err
 		}
 		err = yield(b)
@@ -251,7 +252,7 @@ func (g *ogb) readFeatures(ctx context.Context, yield func(graph.FeatureBatch) e
 		return err
 	}
 	if rows != g.Info.Vertices {
-		return fmt.Errorf("%s has %d rows and there are %d vertices: copy the folder again", ogbFeatures, rows, g.Info.Vertices)
+		return fmt.Errorf("%s has %d rows and there are %d vertices: copy the folder again", name, rows, g.Info.Vertices)
 	}
 	if len(b.Dense) > 0 {
 		return yield(b)
@@ -260,16 +261,17 @@ func (g *ogb) readFeatures(ctx context.Context, yield func(graph.FeatureBatch) e
 }
 
 func (g *ogb) readLabels(ctx context.Context) error {
-	err := g.lines(ctx, "raw/"+ogbLabels, ogbLabels, source.MaxLine, func(line uint64, text []byte) error {
+	name := g.in[ogbLabels] + ogbLabels
+	err := g.lines(ctx, "raw/"+name, name, source.MaxLine, func(line uint64, text []byte) error {
 		if len(g.Classes) == int(g.Info.Vertices) {
-			return fmt.Errorf("%s, line %d: there are %d vertices only: copy the folder again", ogbLabels, line, g.Info.Vertices)
+			return fmt.Errorf("%s, line %d: there are %d vertices only: copy the folder again", name, line, g.Info.Vertices)
 		}
 		if n := bytes.Count(text, []byte{','}) + 1; n > 1 {
-			return fmt.Errorf("%s, line %d: there are labels for %d tasks, and a vertex has one: leave one column", ogbLabels, line, n)
+			return fmt.Errorf("%s, line %d: there are labels for %d tasks, and a vertex has one: leave one column", name, line, n)
 		}
 		label, err := source.ParseLabel(source.Trim(text))
 		if err != nil {
-			return fmt.Errorf("%s, line %d: %w", ogbLabels, line, err)
+			return fmt.Errorf("%s, line %d: %w", name, line, err)
 		}
 		if g.Classes, err = source.Enlarge(g.memory, g.Classes, 1, 4); err != nil {
 			return err
@@ -279,7 +281,7 @@ func (g *ogb) readLabels(ctx context.Context) error {
 		return nil
 	})
 	if err == nil && len(g.Classes) != int(g.Info.Vertices) {
-		err = fmt.Errorf("%s has %d rows and there are %d vertices: copy the folder again", ogbLabels, len(g.Classes), g.Info.Vertices)
+		err = fmt.Errorf("%s has %d rows and there are %d vertices: copy the folder again", name, len(g.Classes), g.Info.Vertices)
 	}
 	return err
 }
