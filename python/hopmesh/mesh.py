@@ -8,7 +8,7 @@ import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
-from hopmesh import known, rendezvous
+from hopmesh import known, rendezvous, typed
 from hopmesh import source as sources
 from hopmesh.client import Client, default_address
 from hopmesh.dataset import Dataset, Graph
@@ -85,9 +85,9 @@ class Mesh:
         """Imports a graph, and returns it when the mesh has it.
 
         ``source`` is a path on the daemon's machine, or a list of paths, of which each may be
-        ``NODE:/PATH``, or an address (https, s3, gs); a PyG ``Data``; or a pandas DataFrame of
-        edges, with ``vertices`` as another of ids, features, ``label`` and ``split``. Instead of
-        it, arrays may be given:
+        ``NODE:/PATH``, or an address (https, s3, gs); a PyG ``Data`` or ``HeteroData``; a DGL
+        graph with types; or a pandas DataFrame of edges, with ``vertices`` as another of ids,
+        features, ``label`` and ``split``. Instead of it, arrays may be given:
         ``edge_index``, and also ``x``, ``y``, ``train_mask``, ``val_mask``, ``test_mask``,
         ``edge_weight`` and ``num_nodes``. A ``y`` with several columns holds several labels of
         a vertex, or numbers to predict: ``task`` says which if it can be both. So do several
@@ -139,6 +139,8 @@ class Mesh:
                 path = sources.write_frames(folder, source, vertices, label_columns, edge_features)
             elif isinstance(source, Mapping):
                 path = sources.write_arrays(folder, source, described)
+            elif typed.is_typed(source):
+                path = typed.write(folder, source)
             elif source is not None:
                 path = sources.write_arrays(folder, sources.from_data(source, described), described)
             else:
@@ -164,10 +166,12 @@ class Mesh:
         dtype: str | None = None,
         replicas: int | None = None,
         memory: int | str | None = None,
+        undirected: bool = False,
         seed: int | None = None,
     ) -> Dataset:
         """Makes a graph up; the arguments are the flags of ``hopmesh dataset generate``."""
         request = {key: value for key, value in locals().items() if key != "self"}
+        request["undirected"] = undirected or None
         return self._make("/v1/datasets/generate", sizes(request))
 
     def train(self, dataset: str | Dataset, **settings: Any) -> Job:
@@ -175,8 +179,9 @@ class Mesh:
 
         The arguments are the flags of ``hopmesh train start`` with underscores, such as
         ``model="sage"``, ``hidden=256``, ``weight_decay=5e-4``, ``fanout=[15, 10]``,
-        ``batch=1024``, ``task="link"``, ``edge_split=[0.85, 0.05, 0.1]``,
-        ``class_weights=[1, 2.5]`` or ``deterministic=True``. A setting that ``hopmesh train
+        ``relation_fanout={"cites": [20, 10]}``, ``batch=1024``, ``task="link"``,
+        ``edge_split=[0.85, 0.05, 0.1]``, ``class_weights=[1, 2.5]`` or
+        ``deterministic=True``. A setting that ``hopmesh train
         options`` lists (or :func:`hopmesh.options`) is written with an underscore for its dot,
         such as ``leap_mode="stay"`` for ``leap.mode``. ``sweep`` is a dict of lists, and ``from_``
         a job with whose model training begins. The daemon checks all of them, and refuses what it

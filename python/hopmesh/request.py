@@ -41,6 +41,8 @@ def train_request(dataset: str, given: Mapping[str, Any]) -> dict[str, Any]:
             request["from"] = getattr(value, "id", value)
         elif name == "settings":
             settings += [{"key": key, "value": _text(v)} for key, v in value.items()]
+        elif name == "relation_fanout":
+            request[name] = {relation: _whole(hops) for relation, hops in value.items()}
         elif name not in FIELDS:
             settings.append({"key": _key(name), "value": _text(value)})
         elif (name, value) == ("batch", "full"):

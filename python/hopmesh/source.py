@@ -19,7 +19,7 @@ def write_arrays(folder: str, arrays: Mapping[str, Any], described: bool = False
 
     With ``described`` edges have features, ``edge_attr``.
     """
-    kept = {name: _plain(value) for name, value in arrays.items() if value is not None}
+    kept = {name: plain(value) for name, value in arrays.items() if value is not None}
     known = (*_ARRAYS, "edge_attr") if described else _ARRAYS
     if kept.keys() - set(known) == {"edge_attr"}:
         raise Error('edge_attr is read as features of edges: give edge_features="all", too')
@@ -84,7 +84,7 @@ def is_frame(value: Any) -> bool:
     return hasattr(value, "iloc") and hasattr(value, "to_csv")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Returns a numpy array, row after row, of what may be a tensor."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()

@@ -1,0 +1,114 @@
+"""Graphs with types that lie in memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hopmesh
+from hopmesh import typed
+
+LABELS = np.arange(30) % 3
+PARTS = {
+    "train_mask": np.arange(30) < 18,
+    "val_mask": (np.arange(30) >= 18) & (np.arange(30) < 24),
+    "test_mask": np.arange(30) >= 24,
+}
+FEATURES = np.eye(3, dtype=np.float32)[LABELS] + np.float32(0.25)
+WRITES = np.stack([np.arange(60) % 12, np.arange(60) % 30])
+CITES = np.stack([np.arange(30), (np.arange(30) + 3) % 30])
+
+
+class Nodes:
+    """The vertices of one type, as DGL shows them."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+
+
+class GraphOfDGL:
+    """What is used of a graph of DGL, which is not installed beside these tests."""
+
+    ntypes = ("author", "paper")
+    canonical_etypes = (("author", "writes", "paper"), ("paper", "cites", "paper"))
+
+    def __init__(self) -> None:
+        self.nodes = {
+            "author": Nodes({}),
+            "paper": Nodes({"feat": FEATURES, "label": LABELS, "year": LABELS, **PARTS}),
+        }
+
+    def num_nodes(self, name: str) -> int:
+        return {"author": 12, "paper": 30}[name]
+
+    def edges(self, etype: tuple[str, str, str]) -> tuple[Any, Any]:
+        ends = {"writes": WRITES, "cites": CITES}[etype[1]]
+        return ends[0], ends[1]
+
+
+def of_pyg() -> Any:
+    torch = pytest.importorskip("torch")
+    from torch_geometric.data import HeteroData
+
+    data = HeteroData()
+    data["author"].num_nodes = 12
+    data["paper"].x = torch.from_numpy(FEATURES)
+    data["paper"].y = torch.from_numpy(LABELS)
+    for name, mask in PARTS.items():
+        data["paper"][name] = torch.from_numpy(mask)
+    data["author", "writes", "paper"].edge_index = torch.from_numpy(WRITES)
+    data["paper", "cites", "paper"].edge_index = torch.from_numpy(CITES)
+    return data
+
+
+@pytest.mark.parametrize("source", [of_pyg, GraphOfDGL])
+def test_files(tmp_path: Path, source: Any) -> None:
+    data = source()
+    assert typed.is_typed(data)
+    typed.write(str(tmp_path), data)
+    assert sorted(os.listdir(tmp_path / "nodes")) == ["author.npz", "paper.npz"]
+    assert sorted(os.listdir(tmp_path / "edges")) == [
+        "author-writes-paper.npz",
+        "paper-cites-paper.npz",
+    ]
+    papers = np.load(tmp_path / "nodes" / "paper.npz")
+    assert set(papers) == {"num_nodes", "x", "y", *PARTS}
+    np.testing.assert_array_equal(papers["x"], FEATURES)
+    np.testing.assert_array_equal(papers["y"], LABELS)
+    np.testing.assert_array_equal(papers["test_mask"], PARTS["test_mask"])
+    authors = np.load(tmp_path / "nodes" / "author.npz")
+    assert set(authors) == {"num_nodes"} and authors["num_nodes"] == 12
+    edges = np.load(tmp_path / "edges" / "author-writes-paper.npz")
+    np.testing.assert_array_equal(edges["edge_index"], WRITES)
+
+
+def test_imports(mesh: hopmesh.LocalMesh) -> None:
+    for name, data in (("pyg-types", of_pyg()), ("dgl-types", GraphOfDGL())):
+        made = mesh.import_(name, data, undirected=True, shards=4)
+        about = made.about
+        assert (about["vertices"], about["classes"]) == (42, 3)
+        few = {"relation_fanout": {"cites": [4, 2]}, "fanout": [2, 2], "batch": 6}
+        job = mesh.train(name, model="rgcn", hidden=8, epochs=3, seed=1, **few)
+        assert job.wait().state == "done"
+        with pytest.raises(hopmesh.Error, match="names the relation reads"):
+            mesh.train(name, model="rgcn", relation_fanout={"reads": [1, 1]}, fanout=[2, 2])
+
+
+def test_refusals(tmp_path: Path) -> None:
+    class Odd(GraphOfDGL):
+        ntypes = ("author", "../paper")
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.nodes["../paper"] = self.nodes["paper"]
+
+        def num_nodes(self, name: str) -> int:
+            return 3
+
+    with pytest.raises(hopmesh.Error, match="no file can be called ../paper"):
+        typed.write(str(tmp_path), Odd())
+    assert not typed.is_typed(np.zeros(3))
