@@ -162,8 +162,9 @@ func (s *Sampler) draw(f *flock, targets []uint32, fanout int, key keyed.Key) {
 
 // drawEach chooses the entries of a row relation by relation, prefetches and counts them.
 func (s *Sampler) drawEach(f *flock, r *row, p *part, key keyed.Key) (entries int) {
-	at, all := len(f.positions), false
-	f.positions, all = s.pickEach(f.positions, p.weights[r.from:][:r.degree], s.fanouts, key)
+	at := len(f.positions)
+	positions, all := s.pickEach(f.positions, p.weights[r.from:][:r.degree], s.fanouts, key)
+	f.positions = positions
 	base := unsafe.Pointer(&p.indices[r.from])
 	if all {
 		prefetchRun(base, r.degree)

@@ -41,7 +41,7 @@ var sweptFlags = map[string]sweptFlag{
 
 // sameFlags are flags that all models of a sweep have in common.
 var sameFlags = []string{
-	"dataset", "epochs", "batch", "fanout", "normalize-features", "eval-every", "split", "task", "edge-split", "loss", "from",
+	"dataset", "epochs", "batch", "fanout", "relation-fanout", "normalize-features", "eval-every", "split", "task", "edge-split", "loss", "from",
 	"seed", "strategy", "deterministic",
 }
 
