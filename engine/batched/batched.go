@@ -174,6 +174,7 @@ func (b *Batched) Step(ctx context.Context, l *train.Learner, s *slot.Slot, late
 func (b *Batched) Compute(ctx context.Context, l *train.Learner, s *slot.Slot, later []*slot.Slot) (loss float64, wrong string, waited time.Duration, err error) {
 	t := b.Run
 	t.Device.Zero(l.Gradients)
+	l.Rows.Begin()
 	wrong = l.Doubt()
 	adds := b.each[l.Index]
 	if adds.sums != nil {
@@ -250,7 +251,7 @@ func (b *Batched) Learn(l *train.Learner, s *slot.Slot, g *slot.Group) (loss flo
 	if train.IsNumber(loss) {
 		scaleBy(l, g, dz)
 		b.Layers.Backward(l, s, g, dz)
-		finite = t.Device.Finite(l.Gradients)
+		finite = t.Device.Finite(l.Gradients) && (l.Rows == nil || t.Device.Finite(l.Pass.InputGradient()))
 	}
 	if sum := loss; l.Task.OnProcessor() {
 		_, finite = t.Answers(loss, finite)
@@ -332,6 +333,15 @@ func (u together) Step(ctx context.Context, l *train.Learner, s *slot.Slot, late
 	if wrong != "" && t.Session.Alone() {
 		return loss, waited, l.Diverged(s, wrong)
 	}
+	if l.Rows != nil && !t.Session.Alone() { // even if something is wrong, which reduce says
+		start := time.Now()
+		at := exchange.Tag{Epoch: uint32(l.At.Epoch), Step: uint32(s.Step)}
+		err := l.Rows.Share(ctx, t.Session.Exchange, t.Session.Work, at, &s.Tally)
+		waited += time.Since(start)
+		if err != nil {
+			return loss, waited, fmt.Errorf("epoch %d, step %d: %w", l.At.Epoch, s.Step+1, err)
+		}
+	}
 	if u.b.Sums(l) == nil {
 		u.b.Weights.Scale(l, s, u.b.Weights.Units(s))
 	} else {
@@ -348,6 +358,7 @@ func (u together) Step(ctx context.Context, l *train.Learner, s *slot.Slot, late
 		return loss, waited, err
 	}
 	l.Optimizer.Step(l.Weights, l.Gradients, rate)
+	l.Rows.Update(rate, l.Optimizer.Steps())
 	return loss, waited, nil
 }
 
@@ -394,8 +405,15 @@ func (FromRows) Forward(l *train.Learner, _ *slot.Slot, g *slot.Group) tensor.Ma
 	return l.Pass.Forward(g.Batch.Blocks, g.Input)
 }
 
-func (FromRows) Backward(l *train.Learner, _ *slot.Slot, _ *slot.Group, dz tensor.Matrix) {
+func (FromRows) Backward(l *train.Learner, s *slot.Slot, g *slot.Group, dz tensor.Matrix) {
 	l.Pass.Backward(dz)
+	if l.Rows != nil {
+		grain := 0 // where no order of grains is kept
+		if s.Spans != nil {
+			grain = g.Grain
+		}
+		l.Rows.Add(l.Run.Device, grain, g.Outermost(), l.Pass.InputGradient())
+	}
 }
 
 func (FromRows) Finite(l *train.Learner, s *slot.Slot) bool {

@@ -167,6 +167,9 @@ func (b *Batched) gather(ctx context.Context, h *slot.Worker, s *slot.Slot, epoc
 // others until then, and would have them twice.
 func (b *Batched) late() bool {
 	t := b.Run
+	if t.Recipe.Embeddings > 0 {
+		return true // rows are those after the step before
+	}
 	if t.Session.Alone() || t.Foreign != nil || t.Batches.Same || t.Data.Features.Sparse() || b.Ready != nil {
 		return false
 	}
@@ -255,7 +258,7 @@ func (d *dealing) spans(s *slot.Slot, seeds []uint32, dealer deal.Dealer) {
 }
 
 // Single trains on one node.
-var Single = train.Descriptor{Declaration: strategy.Declaration{Name: strategy.Single, Links: true}, Forecast: forecast.Hooks{Volume: forecast.Batched}, New: Plain}
+var Single = train.Descriptor{Declaration: strategy.Declaration{Name: strategy.Single, Learns: strategy.Learns{Links: true, Embeddings: true}}, Forecast: forecast.Hooks{Volume: forecast.Batched}, New: Plain}
 
 // Plain returns the method of a strategy that only deals seed vertices differently.
 func Plain(t *train.Trainer) (train.Method, error) { return New(t), nil }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -91,6 +92,11 @@ func (b *Batched) SeeMore(n *train.Needs, o *slot.Outline, more More) {
 	if links := b.Run.Data.Links; links != nil {
 		step.More.Slot += links.StepBytes(len(o.Roots))
 	}
+	inputs := 0
+	for i := range o.Groups {
+		inputs += o.Groups[i].Inputs()
+	}
+	n.Raise(budget.Step, b.Run.Learners[0].Rows.StepBytes(inputs, len(b.Run.Session.Work.Nodes)))
 	form := b.Run.Learners[0].Model.Form()
 	for i := range o.Groups {
 		for _, z := range o.Groups[i].Blocks {

@@ -28,7 +28,7 @@ var (
 )
 
 func numbers(prefix string, row []float32, of ...nn.Param) Section {
-	return Section{prefix, func([]float32) []float32 { return row }, of}
+	return Section{Prefix: prefix, Read: func([]float32) []float32 { return row }, Params: of}
 }
 
 func noFault() error { return nil }

@@ -140,25 +140,34 @@ func (f *File) JSON(name string, to any) error {
 // known.
 func (f *File) Row(prefix string, params []nn.Param, size int) ([]float32, error) {
 	views := make([][]float32, len(params))
-	for i, p := range params {
-		name := prefix + p.Name
-		numbers, shape, err := safetensors.View[float32](f.tensors, name)
-		if err != nil {
+	for i := range params {
+		var err error
+		if views[i], err = f.View(prefix, &params[i]); err != nil {
 			return nil, err
 		}
-		if !slices.Equal(shape, []int64{int64(p.Rows), int64(p.Cols)}) {
-			return nil, fmt.Errorf("its tensor %q has the shape %v, and the model's is [%d %d]: it is of another model", name, shape, p.Rows, p.Cols)
-		}
-		if !finite(numbers) {
-			return nil, fmt.Errorf("its tensor %q has numbers that are not finite", name)
-		}
-		views[i] = numbers
 	}
 	row := make([]float32, size)
 	for i, p := range params {
 		copy(row[p.Offset:], views[i])
 	}
 	return row, nil
+}
+
+// View returns the numbers of one param of a section where they lie, as long as the file is open.
+// They are checked as Row does.
+func (f *File) View(prefix string, p *nn.Param) ([]float32, error) {
+	name := prefix + p.Name
+	numbers, shape, err := safetensors.View[float32](f.tensors, name)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(shape, []int64{int64(p.Rows), int64(p.Cols)}) {
+		return nil, fmt.Errorf("its tensor %q has the shape %v, and the model's is [%d %d]: it is of another model", name, shape, p.Rows, p.Cols)
+	}
+	if !finite(numbers) {
+		return nil, fmt.Errorf("its tensor %q has numbers that are not finite", name)
+	}
+	return numbers, nil
 }
 
 // finite reports whether all numbers are.

@@ -52,15 +52,16 @@ type Section struct {
 	Prefix string
 	Read   func(to []float32) []float32 // returns the row, in to or elsewhere
 	Params []nn.Param
+	Here   bool // Read returns the row where it lies, and needs no room
 }
 
 // Row is the section of a row that lies on a device.
 func Row(prefix string, device tensor.Device, row tensor.Matrix, params []nn.Param) Section {
-	return Section{prefix, func(to []float32) []float32 {
+	return Section{Prefix: prefix, Read: func(to []float32) []float32 {
 		to = slices.Grow(to[:0], row.Cols)[:row.Cols]
 		device.Read32(to, row)
 		return to
-	}, params}
+	}, Params: params}
 }
 
 // Extra is what a training method adds to the checkpoints of one model, beside weights and
@@ -99,7 +100,8 @@ func Write(w io.Writer, sections []Section, metadata map[string]string) error {
 	return writeNumbers(w, sections, numbers)
 }
 
-// tensorsOf lists the tensors of sections, and returns the length of the longest row.
+// tensorsOf lists the tensors of sections, and returns the length of the longest row that needs
+// room.
 func tensorsOf(sections []Section) (all []safetensors.Tensor, numbers int) {
 	for _, s := range sections {
 		n := 0
@@ -107,7 +109,9 @@ func tensorsOf(sections []Section) (all []safetensors.Tensor, numbers int) {
 			all = append(all, safetensors.Tensor{Name: s.Prefix + p.Name, DType: safetensors.F32, Shape: []int64{int64(p.Rows), int64(p.Cols)}})
 			n = max(n, p.Offset+p.Rows*p.Cols)
 		}
-		numbers = max(numbers, n)
+		if !s.Here {
+			numbers = max(numbers, n)
+		}
 	}
 	return all, numbers
 }

@@ -63,6 +63,9 @@ func OpenPart(held []*graph.Shard, r *replica.Replica, split int, normalise stri
 	if err != nil {
 		return nil, err
 	}
+	if store.Columns() == 0 {
+		store.Hold(func(i int) bool { return held[i] != nil })
+	}
 	d := &Graph{About: DescribePart(r.Shards, r.Summaries, r.Seeds), Shards: r.Shards, Split: split, Topology: topology, Features: store}
 	for i := range r.Shards {
 		if held[i] != nil {

@@ -70,6 +70,14 @@ func Tiny(t testing.TB, vertices, shards int) []*graph.Shard {
 	}, shards)
 }
 
+// Bare returns a graph without features, with four classes, in five shards.
+func Bare(t testing.TB, vertices int) []*graph.Shard {
+	t.Helper()
+	return generated(t, generate.Options{
+		Kind: "sbm", Vertices: uint32(vertices), Edges: uint64(6 * vertices), Classes: 4, Communities: 8, Inside: 0.8, Homophily: 0.8, Seed: 3,
+	}, 5)
+}
+
 func generated(t testing.TB, o generate.Options, shards int) []*graph.Shard {
 	t.Helper()
 	src, err := generate.New(o)

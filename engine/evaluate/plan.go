@@ -446,7 +446,7 @@ func (i *Inference) farTotal() int {
 
 // farKept is how many rows of the halo's dense features are kept for the next run.
 func (i *Inference) farKept() int {
-	if i.once {
+	if i.once || i.data.Features.Learnt() {
 		return 0
 	}
 	return i.farTotal()

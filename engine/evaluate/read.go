@@ -29,7 +29,7 @@ func (i *Inference) readRange(ctx context.Context, first, n int) (nn.Input, erro
 // the nodes that have them need room for an answer, too. They are kept for the next time, if
 // there is one.
 func (i *Inference) readFar(ctx context.Context, first, n int) (x tensor.Matrix, err error) {
-	if i.once {
+	if i.once || i.data.Features.Learnt() {
 		return i.bringFar(ctx, first, n)
 	}
 	if t := i.scratch.kept; t != nil && (t.file != nil) == i.planned.inFile {

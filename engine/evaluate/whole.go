@@ -107,8 +107,10 @@ func (i *Inference) join(s int, y tensor.Matrix) (tensor.Matrix, error) {
 // readWhole reads what parts over all vertices need.
 func (i *Inference) readWhole(ctx context.Context, stages int) (err error) {
 	w := &i.whole
-	if w.lanes[0], err = i.room(i.planned.arena); err != nil || w.ready {
+	if w.lanes[0], err = i.room(i.planned.arena); err != nil || w.ready && !i.data.Features.Learnt() {
 		return err
+	} else if w.ready {
+		return i.readDense(ctx) // they have changed
 	}
 	if err := i.dropFar(); err != nil {
 		return err

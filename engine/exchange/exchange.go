@@ -28,6 +28,7 @@ const (
 	LaneBlock                 // p3: first blocks
 	LaneHalo                  // evaluation: rows between layers; Index is the stage
 	LanePartOdd               // p3: LanePartial of odd steps, where several are under way
+	LaneLearnt                // gradients of learnt rows; Index 0 is their length, then windows of them
 )
 
 // A Tag's Lane and Index share the 32 bits that a question has for them.

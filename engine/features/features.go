@@ -38,6 +38,7 @@ type Store struct {
 	scale  [][]float32
 	parts  []tensor.Part // of stored
 	rates  []tensor.Part // of scale
+	learnt bool          // rows are those of Learn
 }
 
 // Open returns an error unless the shards are all those of one graph, in order.
@@ -59,7 +60,7 @@ func Open(shards []*graph.Shard, how string) (*Store, error) {
 }
 
 // OpenPart is Open where only some shards have their features here; the others have nil
-// Dense, DenseBF16 and Sparse. stats covers all shards, so that all nodes of a job get
+// Dense, DenseBF16 and Sparse. Where the graph has no features, rows have no columns: see Learn. stats covers all shards, so that all nodes of a job get
 // the same rows.
 func OpenPart(shards []*graph.Shard, stats []graph.FeatureStats, how string) (*Store, error) {
 	if err := check(shards, stats, how); err != nil {
@@ -71,7 +72,11 @@ func OpenPart(shards []*graph.Shard, stats []graph.FeatureStats, how string) (*S
 	for _, shard := range shards {
 		s.firsts = append(s.firsts, shard.First)
 	}
-	s.find()
+	if s.columns == 0 {
+		s.how = "none"
+		return s, nil
+	}
+	s.find(func(i int) bool { return holds(shards[i]) })
 	if how == "auto" || s.sparse {
 		ones, density := s.sum(stats)
 		s.ones = s.sparse && ones
@@ -120,9 +125,6 @@ func check(shards []*graph.Shard, stats []graph.FeatureStats, how string) error 
 	if next != uint64(shards[0].Total) {
 		return fmt.Errorf("the shards hold %d vertices of %d: some are missing", next, shards[0].Total)
 	}
-	if shards[0].Features == 0 {
-		return errors.New("the graph has no features: import it with some, or give each vertex a constant one")
-	}
 	return nil
 }
 
@@ -139,14 +141,18 @@ type here struct {
 // nearPerShard is the minimum average number of entries of near for each shard.
 const nearPerShard = 4
 
-// find sets s.here.
-func (s *Store) find() {
-	if !slices.ContainsFunc(s.shards, func(shard *graph.Shard) bool { return shard.Vertices > 0 && !holds(shard) }) {
+// find sets s.here, where some shards may not be held.
+func (s *Store) find(held func(shard int) bool) {
+	all := true
+	for i, shard := range s.shards {
+		all = all && (shard.Vertices == 0 || held(i))
+	}
+	if all {
 		return
 	}
 	h := &here{}
-	for _, shard := range s.shards {
-		h.shards, h.ends = append(h.shards, holds(shard)), append(h.ends, shard.First+uint32(shard.Vertices))
+	for i, shard := range s.shards {
+		h.shards, h.ends = append(h.shards, held(i)), append(h.ends, shard.First+uint32(shard.Vertices))
 	}
 	for int(s.total)>>h.shift > nearPerShard*len(s.shards) {
 		h.shift++
@@ -215,3 +221,20 @@ func (s *Store) Dense(d tensor.Device, a tensor.Arena, y tensor.Matrix, places [
 		d.ScaleRows(y, y, scale)
 	}
 }
+
+// Learn has the store of a graph without features serve rows that are learnt: those of x, one for
+// each vertex of the graph, which all lie here. They may change whenever nobody reads them, so
+// nothing may be kept of them.
+func (s *Store) Learn(x tensor.Matrix) {
+	s.columns, s.learnt, s.parts = x.Cols, true, []tensor.Part{{X: x}}
+}
+
+// Learnt reports whether rows may change.
+func (s *Store) Learnt() bool { return s.learnt }
+
+// Hold says which shards of a graph without features are held here, which no features show.
+func (s *Store) Hold(held func(shard int) bool) { s.find(held) }
+
+// Reads reports whether the row of a vertex can be read here: it is in a shard that is, or all
+// rows are learnt.
+func (s *Store) Reads(v uint32) bool { return s.learnt || s.Has(v) }

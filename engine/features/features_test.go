@@ -253,15 +253,50 @@ func TestShardsThatDoNotFit(t *testing.T) {
 		how    string
 		say    string
 	}{
-		"none":        {nil, "none", "no shards"},
-		"swapped":     {swapped, "none", "does not follow"},
-		"mixed":       {mixed, "none", "does not follow"},
-		"missing":     {whole[:2], "none", "does not follow"},
-		"unknown":     {whole, "l2", `"l2"`},
-		"featureless": {cut(some(4, 0, 0, one), false, graph.F32, 4), "auto", "no features"},
+		"none":    {nil, "none", "no shards"},
+		"swapped": {swapped, "none", "does not follow"},
+		"mixed":   {mixed, "none", "does not follow"},
+		"missing": {whole[:2], "none", "does not follow"},
+		"unknown": {whole, "l2", `"l2"`},
 	} {
 		if _, err := Open(c.shards, c.how); err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A graph without features has learnt rows, all of which can be read, though only some shards are
+// held.
+func TestLearntRows(t *testing.T) {
+	s, err := Open(cut(some(6, 0, 0, one), false, graph.F32, 2, 6), "auto")
+	if err != nil || s.Columns() != 0 || s.How() != "none" || s.Learnt() {
+		t.Fatalf("%d columns, normalised as %s: %v", s.Columns(), s.How(), err)
+	}
+	rows := []float32{0, 1, 10, 11, 20, 21, 30, 31, 40, 41, 50, 51}
+	s.Learn(tensor.OverF32(6, 2, rows))
+	s.Hold(func(shard int) bool { return shard == 1 })
+	d := reference.New()
+	a, err := d.NewArena(1 << 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	read := func() []float64 {
+		y, got := a.Alloc(tensor.F64, 3, 2), make([]float64, 6)
+		s.Dense(d, a, y, []uint32{5, 0, 3}, nil)
+		d.Read(got, y)
+		return got
+	}
+	if got := read(); !slices.Equal(got, []float64{50, 51, 0, 1, 30, 31}) {
+		t.Errorf("rows are %g", got)
+	}
+	if rows[1] = 7; !slices.Equal(read(), []float64{50, 51, 0, 7, 30, 31}) {
+		t.Errorf("rows that have changed are %g", read())
+	}
+	if s.Has(1) || !s.Has(2) || !s.Reads(1) || !s.Learnt() || s.Plain() || s.Columns() != 2 {
+		t.Error("it does not tell what is held from what can be read")
+	}
+	if form, err := s.Form("bf16"); err != nil || form.RowBytes() != 8 {
+		t.Errorf("a row travels in %d bytes: %v", form.RowBytes(), err)
 	}
 }

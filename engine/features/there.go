@@ -25,8 +25,8 @@ func (s *Store) ThereBytes() (bytes uint64) {
 	return bytes
 }
 
-// Plain reports whether all rows are here, dense and unscaled.
-func (s *Store) Plain() bool { return !s.sparse && !s.scaled && s.here == nil }
+// Plain reports whether all rows are here, dense and unscaled, and never change.
+func (s *Store) Plain() bool { return !s.sparse && !s.scaled && s.here == nil && !s.learnt }
 
 // Table returns all rows in vertex order, if they are contiguous and not scaled.
 func (s *Store) Table() (tensor.Matrix, bool) {

@@ -36,7 +36,7 @@ func (s *Store) Form(wire string) (Form, error) {
 	}
 	return Form{
 		columns: s.columns, sparse: s.sparse, scaled: s.scaled, ones: s.ones, how: slices.Index(Hows, s.how),
-		half: s.shards[0].DType == graph.BF16 || !s.sparse && (s.binary || wire == "bf16"),
+		half: !s.learnt && (s.shards[0].DType == graph.BF16 || !s.sparse && (s.binary || wire == "bf16")),
 	}, nil
 }
 

@@ -78,6 +78,7 @@ type counter struct {
 
 	left   func() uint64 // memory that this process may take
 	sizes  *sample.Counter
+	learnt bool // rows of vertices are, and nobody is asked for them
 	wary   bool // of batches that there may be no room for
 	groups []deal.Group
 	batch  sample.Batch
@@ -196,7 +197,7 @@ func (c *counter) askRows(l *load, m *mesh, node int, vertices []uint32, sent bo
 		if v < m.layout.Firsts[shard] || v >= m.layout.Firsts[shard+1] {
 			shard = m.layout.Shard(v)
 		}
-		if m.holds[node][shard] {
+		if c.learnt || m.holds[node][shard] {
 			l.local++
 			continue
 		}

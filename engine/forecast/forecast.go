@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
@@ -55,6 +56,7 @@ type Step struct {
 	Moments  int     // rows of the optimizer, each as long as the weights
 	Number   int     // bytes of a number that travels
 	Columns  int     // of features
+	Learnt   int     // columns of learnt rows of vertices
 	Row      float64 // bytes of a row of features on the wire
 	Valued   bool    // blocks have values
 	Sharded  bool    // nodes lack the edges of others' shards
@@ -146,10 +148,16 @@ type job struct {
 }
 
 func newJob(s *Subject) (*job, error) {
+	if s.Recipe.Embeddings > 0 {
+		s = s.learning()
+	}
 	j := &job{Subject: s, kept: map[string]any{}}
 	var err error
 	if j.model, err = nn.New(s.Recipe.Model, s.Graph.Columns, s.Graph.About.Classes); err != nil {
 		return nil, err
+	}
+	if s.Recipe.Embeddings > 0 {
+		j.model.LearnInput()
 	}
 	j.sampling = sample.Options{Fanouts: s.Recipe.Fanouts, Each: s.Recipe.Each, Form: j.model.Form(), Seed: s.Recipe.Seed}
 	j.sampling.Far = s.Graph.Far
@@ -180,7 +188,7 @@ func newJob(s *Subject) (*job, error) {
 	for step := range min(cmp.Or(s.Looks, looks), j.count) {
 		j.steps = append(j.steps, order[step*size:min((step+1)*size, len(order))])
 	}
-	j.counter = counter{left: left, sizes: sample.NewCounter(s.Graph.Topology, j.sampling), sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops, words: s.Graph.About.Words(), weighted: s.Graph.Weighted, rooted: j.model.Form().Weighting == sample.Symmetric}
+	j.counter = counter{learnt: s.Recipe.Embeddings > 0, left: left, sizes: sample.NewCounter(s.Graph.Topology, j.sampling), sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops, words: s.Graph.About.Words(), weighted: s.Graph.Weighted, rooted: j.model.Form().Weighting == sample.Symmetric}
 	if j.counter.row, err = s.Graph.row(s.Recipe.Sharing.Wire()); err != nil {
 		return nil, err
 	}
@@ -295,7 +303,7 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 	for at := range loads {
 		step := &Step{
 			Nodes: n, Index: at, Last: at+1 == j.count, Model: j.model, Moments: len(j.Recipe.Optimizer.Moments()), Number: 4,
-			Columns: j.Graph.Columns, Row: j.counter.row, Valued: j.model.Form().Weighting != sample.Ones,
+			Columns: j.Graph.Columns, Learnt: j.Recipe.Embeddings, Row: j.counter.row, Valued: j.model.Form().Weighting != sample.Ones,
 			Sharded: r.Sharded, Owned: m.owned(), Shards: len(m.layout.Owners), Settings: settings,
 		}
 		heaviest := loads[at][0]
@@ -379,8 +387,25 @@ func Batched(s *Step) Volume {
 		sum, busiest := exchange.Volume(s.Nodes, s.Model.Size(), s.Number, s.Sums())
 		v.All.Add(sum)
 		v.Exposed, v.Asked, v.Rounds = busiest, 2*(s.Nodes-1), 2
+		v.learnt(s)
 	}
 	return v
+}
+
+// learnt adds the gradients of learnt rows, which each node sends to all others.
+func (v *Volume) learnt(s *Step) {
+	if s.Learnt == 0 {
+		return
+	}
+	all, least := uint64(0), uint64(math.MaxUint64)
+	for i := range s.Loads {
+		bytes := 4 * uint64(1+s.Learnt) * uint64(s.Loads[i].Inputs)
+		all, least = all+bytes, min(least, bytes)
+	}
+	others := uint64(s.Nodes - 1)
+	v.All.Bytes[peer.Gradient] += all * others
+	v.All.Requests[peer.Gradient] += 2 * uint64(s.Nodes) * others
+	v.Exposed, v.Asked, v.Rounds = v.Exposed+all-least, v.Asked+2*int(others), v.Rounds+2
 }
 
 // Sums returns how many sums of gradients each node contributes to that of all; nil: one.

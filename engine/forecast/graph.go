@@ -66,6 +66,22 @@ func Of(d *dataset.Graph) *Graph {
 	return g
 }
 
+// learning returns the subject with learnt rows of vertices in place of features, none of which
+// travels: gradients do, see Batched.
+func (s *Subject) learning() *Subject {
+	of, graph := *s, *s.Graph
+	columns := s.Recipe.Embeddings
+	graph.Columns = columns
+	graph.row = func(string) (float64, error) { return 0, nil }
+	graph.input = func(c *clock, vertices []uint32) nn.Input {
+		x := c.rows.Alloc(c.worker.Type(), len(vertices), columns)
+		c.worker.Zero(x)
+		return nn.Input{Vertices: vertices, Dense: x}
+	}
+	of.Graph = &graph
+	return &of
+}
+
 // rowBytes returns the mean size of a row of features on the wire.
 func rowBytes(s *features.Store, wire string) (float64, error) {
 	form, err := s.Form(wire)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -30,7 +31,7 @@ func (z *sizes) see(j *job, of *Strategy, step *Step, node int, l *load) {
 	form := j.model.Form()
 	s := &fit.Step{
 		Alone: step.Nodes == 1, Valued: form.Valued() || l.sight != nil,
-		Late:     step.Nodes > 1 && !j.same && !j.Graph.Sparse && l.sight == nil,
+		Late:     j.Recipe.Embeddings > 0 || step.Nodes > 1 && !j.same && !j.Graph.Sparse && l.sight == nil,
 		Vertices: int(j.Graph.About.Vertices), Classes: j.Graph.About.Classes, Words: j.Graph.About.Words(), Copied: task.New(j.Recipe.TaskSpec(&j.Graph.About)).OnProcessor(),
 	}
 	for i := range step.Loads {
@@ -84,7 +85,7 @@ func (z *sizes) needs(j *job, m *mesh, isolated bool) (n fit.Needs, err error) {
 			rows += 3 * uint64(bits.Len(uint(len(m.layout.Owners))))
 		}
 	}
-	n.Add(budget.Weights, rows*weights)
+	n.Add(budget.Weights, rows*weights+embedding.Bytes(j.Graph.About.Vertices, j.Recipe.Embeddings, j.Recipe.Optimizer))
 	n.Add(budget.Graph, z.held+4*uint64(len(j.Graph.Training)))
 	// Edges of other nodes are taken to lie in files, which are no memory that a run must have.
 	// Where the folder of jobs is memory itself, a run keeps them in memory, and needs that more.

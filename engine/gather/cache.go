@@ -90,7 +90,7 @@ func (s *Source) count(shards []*graph.Shard, see func(v, edges uint32)) {
 			}
 		}
 		for i, n := range counts {
-			if v := first + uint32(i); !s.store.Has(v) {
+			if v := first + uint32(i); !s.store.Reads(v) {
 				see(v, n)
 			}
 		}
@@ -186,7 +186,7 @@ func (s *Source) Complete(ctx context.Context, tally *peer.Tally) (rows int, err
 	}
 	var missing []uint32
 	for v := range s.store.Vertices() {
-		if _, is := s.hot.row(v); !is || s.store.Has(v) {
+		if _, is := s.hot.row(v); !is || s.store.Reads(v) {
 			continue
 		}
 		if _, here := s.hot.place(v); !here {
@@ -208,7 +208,7 @@ func (s *Source) Complete(ctx context.Context, tally *peer.Tally) (rows int, err
 // remote counts the vertices whose rows are not here.
 func (s *Source) remote() (n int) {
 	for shard, first := range s.layout.Firsts[:len(s.layout.Owners)] {
-		if end := s.layout.Firsts[shard+1]; first < end && !s.store.Has(first) {
+		if end := s.layout.Firsts[shard+1]; first < end && !s.store.Reads(first) {
 			n += int(end - first)
 		}
 	}

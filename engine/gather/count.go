@@ -10,10 +10,13 @@ func (s *Source) Count(r *Rows, sets [][]uint32, o Options) error { return s.lay
 // of some local ones; 0, if there are none.
 func (s *Source) RowBytes() float64 {
 	const most = 256
+	if s.store.Learnt() {
+		return 0 // none is asked for
+	}
 	var row []byte
 	rows, bytes := 0, 0
 	for shard, first := range s.layout.Firsts[:len(s.layout.Owners)] {
-		for v := first; v < s.layout.Firsts[shard+1] && s.store.Has(v) && rows < most; v++ {
+		for v := first; v < s.layout.Firsts[shard+1] && s.store.Reads(v) && rows < most; v++ {
 			row = s.store.Append(row[:0], s.form, v)
 			rows, bytes = rows+1, bytes+len(row)
 		}

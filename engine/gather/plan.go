@@ -76,7 +76,7 @@ func (s *Source) each(r *Rows, places, set []uint32) {
 	store, beyond, p := s.store, s.beyond(), &r.plan
 	asked, cached := len(p.far), 0
 	for i, v := range set {
-		if store.Has(v) {
+		if store.Reads(v) {
 			places[i] = v
 			continue
 		}
@@ -102,7 +102,7 @@ const group = 64
 func (s *Source) once(r *Rows, t *seen, places, set []uint32) {
 	store, beyond, p := s.store, s.beyond(), &r.plan
 	for i, v := range set {
-		if t.dense && store.Has(v) {
+		if t.dense && store.Reads(v) {
 			places[i] = v
 			if t.local(v) {
 				r.Local++
@@ -116,7 +116,7 @@ func (s *Source) once(r *Rows, t *seen, places, set []uint32) {
 			continue
 		}
 		count := &r.Local
-		if store.Has(v) {
+		if store.Reads(v) {
 			places[i] = v
 		} else if place, ok := s.hot.place(v); ok {
 			places[i], count = place, &r.Cached

@@ -27,6 +27,7 @@ const (
 	Boundary Purpose = 9  // rows of other parts that an epoch of pipe samples
 	Split    Purpose = 10 // parts of a split that pairs of vertices are in
 	Negative Purpose = 11 // vertices that stand in place of a pair's target
+	Learnt   Purpose = 12 // initial rows of vertices
 )
 
 // New returns the root of all keys of one purpose under one seed.

@@ -18,12 +18,12 @@ func (c *Call) narrowFirst(in, out int) bool {
 	case c.by.count > 0:
 		return false // each relation has few of the sources, and its edges are not counted ahead
 	}
-	edges, inner := edgeCost*c.Block.Entries(), c.index > 0
+	edges, inner := edgeCost*c.Block.Entries(), c.index > 0 || c.pass.model.inputs
 	before := c.sources*in*out + edges*out
 	after := c.targets*in*out + edges*in
 	if !c.forward {
 		// Backward: the weight's gradient, then that of the rows. The first stage has no
-		// gradient of its rows, and so no aggregation back along the edges after the
+		// gradient of its rows, unless they are learnt, and so no aggregation back along the edges after the
 		// product.
 		before += before
 		after += c.targets * in * out

@@ -18,7 +18,8 @@ type Model struct {
 	size    int
 	added   int // of size: weights that no stage reads, the last ones
 	hops    int
-	split   int // 1: the first layer is two stages (see Split)
+	split   int  // 1: the first layer is two stages (see Split)
+	inputs  bool // rows of the input are learnt, see LearnInput
 }
 
 // New checks the spec and creates the model.
@@ -105,6 +106,10 @@ func (m *Model) Divide(stage int, sparse bool) (d Division, ok bool) {
 	}
 	return d, true
 }
+
+// LearnInput has passes compute the gradient at their input, too, for rows that are learnt as
+// weights are: Pass.InputGradient returns it. It is called before any pass is made.
+func (m *Model) LearnInput() { m.inputs = true }
 
 // Steps describes the model, in the order in which it is computed. Each stage begins with
 // the rows of the one before it, or the normalised features, as x, and its result is y.

@@ -98,6 +98,20 @@ func (o *Optimizer) StepColumns(weights, gradients tensor.Matrix, first, count i
 	})
 }
 
+// StepRows updates the rows of a table that a step has touched, given with their moments, and is
+// not called for others. It is PyTorch's SparseAdam, but that epsilon is added where Adam adds it:
+// moments of rows that are not touched stay, and biases are corrected by the number of updates of
+// the job. Weights do not decay. sgd has no momentum then.
+func (s OptimizerSpec) StepRows(d tensor.Device, rows, gradients tensor.Matrix, moments []tensor.Matrix, rate float64, steps uint64) {
+	if s.Kind == "sgd" {
+		d.SGD(rows, gradients, tensor.Matrix{}, tensor.SGDStep{Rate: rate})
+		return
+	}
+	d.Adam(rows, gradients, moments[0], moments[1], tensor.AdamStep{
+		Rate: rate, Beta1: adamBeta1, Beta2: adamBeta2, Epsilon: adamEpsilon, Step: steps,
+	})
+}
+
 // Moments returns the optimizer's state by name ("m", "v"), for checkpoints.
 func (o *Optimizer) Moments() []Moment { return o.moments }
 

@@ -44,6 +44,7 @@ type Pass struct {
 	alone  Call   // used by Stage
 	jump   jump
 	reuse  reuse
+	dinput tensor.Matrix // see InputGradient
 }
 
 // NewPass returns a pass whose rows lie in the arena; the caller resets it between
@@ -77,7 +78,7 @@ func (p *Pass) run(blocks []sample.Block, in Input, sum tensor.Matrix) tensor.Ma
 	if len(blocks) != m.hops {
 		panic(fmt.Sprintf("nn: %d blocks for %d hops", len(blocks), m.hops))
 	}
-	p.reuse.count = 0
+	p.reuse.count, p.dinput = 0, tensor.Matrix{}
 	x, vertices, offset := rows{matrix: in.Dense, sparse: in.Sparse, sums: in.Sums}, in.Vertices, 0
 	if vertices == nil && len(blocks) > 0 {
 		vertices = blocks[0].Vertices
@@ -148,13 +149,24 @@ func (p *Pass) Backward(logits tensor.Matrix) {
 		case i == 0:
 			p.device.Combine(dy, 1, dy, 1, first)
 		}
-		dx := s.backward(c, dy, i > 0)
+		dx := s.backward(c, dy, i > 0 || p.model.inputs)
 		if i < len(p.calls)-1 {
 			c.Free(dy, c.kept.x, c.kept.sum, c.kept.y)
 		}
 		dy = dx
 	}
+	if p.model.inputs {
+		c := &p.calls[0]
+		if c.input.drop.Dropout.P != 0 {
+			p.device.ApplyBack(dy, tensor.Matrix{}, dy, c.input.matrix, &c.input.drop)
+		}
+		p.dinput = dy
+	}
 }
+
+// InputGradient returns the gradient at the rows of the last Forward's input, if the model learns
+// them. It lies in the pass's arena, and is empty if Backward was ended early.
+func (p *Pass) InputGradient() tensor.Matrix { return p.dinput }
 
 // Stage is the Forward of a single stage, without dropout and without keeping anything. x
 // (in, for the first stage) and carry belong to the sources, the results to the targets.

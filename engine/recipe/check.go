@@ -47,14 +47,17 @@ func (r Recipe) Check(about dataset.About, rules Rules) error {
 	if err := rules.Declared().Check(&r.Sharing); err != nil {
 		return err
 	}
+	if err := r.checkEmbeddings(about); err != nil {
+		return err
+	}
 	if r.kind().Pairs {
 		if err := r.checkLinks(about); err != nil {
 			return err
 		}
-		about = r.Sees(about)
 	} else if err := r.checkGraph(about); err != nil {
 		return err
 	}
+	about = r.Sees(about)
 	model, err := r.NewModel(about.Features, about.Classes)
 	if err != nil {
 		return err
@@ -163,8 +166,6 @@ func (r *Recipe) kind() *task.Kind { return cmp.Or(task.Named(r.Task), task.Kind
 func (r Recipe) checkGraph(about dataset.About) error {
 	kind, has := r.kind(), task.For(about.Targets)
 	switch {
-	case about.Features == 0:
-		return errors.New("the dataset has no features for the model to read: import it again from a source that has some")
 	case about.Classes == 0:
 		return errors.New("the dataset has no labels to learn: import it again from a source that has some")
 	case has != kind:
@@ -295,6 +296,7 @@ func (r *Recipe) checkBatches(of *Recipe) error {
 		{"link.decoder", "all models of a sweep score pairs alike", r.links().Decoder == of.links().Decoder},
 		{"strategy", "all models of a sweep share the nodes in one way", reflect.DeepEqual(r.Sharing, of.Sharing)},
 		{"layers", fmt.Sprintf("a model of %s and one of %s can't train on the same batches", Count(a.Hops(), "hop"), Count(b.Hops(), "hop")), a.Hops() == b.Hops()},
+		{embeddingsKey, "rows of vertices are learnt for one model", r.Embeddings == 0 && of.Embeddings == 0},
 		{"model", "all models of a sweep read the same blocks, and these models weigh edges, see each vertex itself, or tell relations apart, in different ways", a.Form() == b.Form()},
 	} {
 		if !s.same {

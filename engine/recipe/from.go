@@ -16,11 +16,11 @@ type From struct {
 // seeded is a recipe without methods.
 type seeded Recipe
 
-// MarshalJSON writes a recipe. Where training starts from another model, or negatives are drawn in
-// a way of their own, the seed stands in a list: programs that do not know these fields can't read
+// MarshalJSON writes a recipe. Where training starts from another model, rows of vertices are learnt,
+// or negatives are drawn in a way of their own, the seed stands in a list: programs that do not know these fields can't read
 // such a recipe, while they would otherwise skip them, and train to other weights.
 func (r Recipe) MarshalJSON() ([]byte, error) {
-	if r.From == nil && (r.Links == nil || r.Links.From == "") {
+	if r.From == nil && r.Embeddings == 0 && (r.Links == nil || r.Links.From == "") {
 		return json.Marshal(seeded(r))
 	}
 	return json.Marshal(struct {

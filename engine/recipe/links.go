@@ -70,8 +70,6 @@ func (r *Recipe) checkLinks(about dataset.About) error {
 		return fmt.Errorf("{task} link takes edges away by their ends, and %s sees them by relation: choose another {model}", r.Model.Named())
 	case r.Model.Along():
 		return fmt.Errorf("{task} link takes edges away by their ends, and %s computes a row for each edge: choose another {model}, or give {model.edges}=off", r.Model.Named())
-	case about.Features == 0:
-		return errors.New("the dataset has no features for the model to read: import it again from a source that has some")
 	case about.Edges == 0 || about.Vertices < 2:
 		return errors.New("the dataset has no edges to learn: import it again from a source that has some")
 	case r.Split != 0:

@@ -48,6 +48,9 @@ type Recipe struct {
 	Links *link.Spec `json:"links,omitempty"` // of task link; nil: of another task
 	Split int        `json:"split"`
 	Seed  uint64     `json:"seed"`
+	// Embeddings is how many columns the rows have that are learnt of vertices without features; 0:
+	// none are learnt.
+	Embeddings int `json:"embeddings,omitempty"`
 	// From is the model whose weights training starts from; nil: weights are drawn.
 	From *From `json:"from,omitempty"`
 	BF16 bool  `json:"bf16_products"` // products of BF16 numbers, where the CPU has them
@@ -106,6 +109,9 @@ func (r *Recipe) links() *link.Spec { return cmp.Or(r.Links, link.Default()) }
 // pairs are learnt.
 func (r *Recipe) NewModel(features, classes int) (*nn.Model, error) {
 	m, err := nn.New(r.Model, features, classes)
+	if err == nil && r.Embeddings > 0 {
+		m.LearnInput()
+	}
 	if err != nil || !r.kind().Pairs {
 		return m, err
 	}
@@ -114,6 +120,7 @@ func (r *Recipe) NewModel(features, classes int) (*nn.Model, error) {
 
 // Sees returns a dataset's description as the models of the recipe see it.
 func (r *Recipe) Sees(about dataset.About) dataset.About {
+	about.Features += r.Embeddings
 	if r.kind().Pairs {
 		return about.Linked(r.links())
 	}
@@ -144,6 +151,8 @@ const (
 	lossKey   = "train.loss"
 	metricKey = "train.metric"
 	ranksKey  = "link.ranks"
+
+	embeddingsKey = "train.embeddings"
 )
 
 // DefaultRecipe returns the recipe of a job that sets only its model.
@@ -327,6 +336,15 @@ var settings = []setting{
 		Help: "drawn vertices among which evaluations rank the target of each pair, for mrr and hits; 0: they don't"},
 		func(r *Recipe, v string) error {
 			return linked(r, func(s *link.Spec) error { return ranks(s, v) })
+		}},
+	{nn.Option{Key: embeddingsKey, Applies: "train", Values: "COLUMNS|off", Default: strconv.Itoa(usualEmbeddings) + " where vertices have no features",
+		Help: "columns of a row that is learnt of each vertex, in place of features"},
+		func(r *Recipe, v string) error {
+			if v == "off" {
+				r.Embeddings = 0
+				return nil
+			}
+			return integer(v, &r.Embeddings)
 		}},
 	{nn.Option{Key: "train.products", Applies: "train", Values: "f32|bf16", Default: "f32",
 		Help: "bf16 is faster where the CPU multiplies such numbers, and less exact"},

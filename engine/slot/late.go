@@ -57,12 +57,15 @@ func (b *Batches) Arrive(s *Slot, d tensor.Device, scratch tensor.Arena, data *f
 	b.Rows.Reset()
 	for i := range s.Groups {
 		if g := &s.Groups[i]; len(g.Roots) > 0 {
-			places := s.Far.Places[i]
+			places, far := s.Sets[i], (*features.Far)(nil)
+			if !data.Learnt() {
+				places, far = s.Far.Places[i], &s.Far.Far
+			}
 			g.Input.Dense = b.Rows.Alloc(d.Type(), len(places), data.Columns())
-			data.Dense(d, scratch, g.Input.Dense, places, &s.Far.Far)
+			data.Dense(d, scratch, g.Input.Dense, places, far)
 		}
 	}
-	s.Late = false
+	s.Late = b.Same // the next step begins with other rows
 	s.Gathering += time.Since(start)
 }
 

@@ -29,6 +29,15 @@ func TestTableOfTasks(t *testing.T) {
 		}
 		table.WriteString("\n")
 	}
+	table.WriteString("| any, with `train.embeddings` |")
+	for _, s := range strategies.All {
+		if s.Embeddings || s.Choose != nil {
+			table.WriteString(" yes |")
+		} else {
+			table.WriteString(" no |")
+		}
+	}
+	table.WriteString("\n")
 	path := filepath.Join("..", "..", "docs", "strategies.md")
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -14,10 +14,7 @@ type Declaration struct {
 	Name string
 	// Exact means that nodes compute what one does: auto may choose it.
 	Exact bool
-	// Classes means that it learns one class of each vertex, and no other targets.
-	Classes bool
-	// Links means that it learns pairs of vertices, too.
-	Links bool
+	Learns
 	// Elsewhere means that steps are computed by a program beside each node, which alone
 	// knows the model.
 	Elsewhere bool
@@ -44,6 +41,16 @@ type Declaration struct {
 	Describe func(part []byte) (string, error)
 	// Same reports whether a run that began with settings a learns the same with b.
 	Same func(a, b *Settings) bool
+}
+
+// Learns is what a strategy learns.
+type Learns struct {
+	// Classes means that it learns one class of each vertex, and no other targets.
+	Classes bool
+	// Links means that it learns pairs of vertices, too.
+	Links bool
+	// Embeddings means that it learns rows of vertices, too.
+	Embeddings bool
 }
 
 // A Place is what a job's nodes and dataset are like when it is created.

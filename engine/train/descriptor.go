@@ -126,10 +126,13 @@ func (s Strategies) Check(r *recipe.Recipe, model *nn.Model, about dataset.About
 		return fmt.Errorf("{strategy} %s and {model} %s don't go together, since a model that a program of yours computes needs both to be %s: leave that one out, and start such jobs by mesh.loader of Python's package hopmesh", cmp.Or(r.Sharing.Strategy, strategy.Single), given, nn.Program)
 	}
 	if kind := task.Named(r.Task); kind != nil && kind.Pairs && !d.Links {
-		return fmt.Errorf("{strategy} %s learns no links, and the task is %s: choose one of %s", d.Name, kind.Name, strings.Join(s.linking(), ", "))
+		return fmt.Errorf("{strategy} %s learns no links, and the task is %s: choose one of %s", d.Name, kind.Name, strings.Join(s.names(func(d *Descriptor) bool { return d.Links }), ", "))
+	}
+	if r.Embeddings > 0 && !d.Embeddings {
+		return fmt.Errorf("{strategy} %s learns no rows of vertices, as {train.embeddings} asks for: choose one of %s", d.Name, strings.Join(s.names(func(d *Descriptor) bool { return d.Embeddings }), ", "))
 	}
 	if d.Classes && r.Task != "" {
-		return fmt.Errorf("{strategy} %s learns one class of each vertex, and the task is %s: choose one of %s", d.Name, r.Task, strings.Join(s.learning(), ", "))
+		return fmt.Errorf("{strategy} %s learns one class of each vertex, and the task is %s: choose one of %s", d.Name, r.Task, strings.Join(s.names(func(d *Descriptor) bool { return !d.Classes && !d.Elsewhere }), ", "))
 	}
 	if d.Check != nil {
 		return d.Check(r, model, about)
@@ -137,21 +140,11 @@ func (s Strategies) Check(r *recipe.Recipe, model *nn.Model, about dataset.About
 	return nil
 }
 
-// learning names those that learn all targets.
-func (s Strategies) learning() (all []string) {
-	for _, d := range s {
-		if !d.Classes && !d.Elsewhere {
-			all = append(all, d.Name)
-		}
-	}
-	return all
-}
-
-// linking names those that learn links.
-func (s Strategies) linking() (all []string) {
-	for _, d := range s {
-		if d.Links {
-			all = append(all, d.Name)
+// names returns the names of those that some are.
+func (s Strategies) names(are func(*Descriptor) bool) (all []string) {
+	for i := range s {
+		if are(&s[i]) {
+			all = append(all, s[i].Name)
 		}
 	}
 	return all

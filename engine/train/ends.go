@@ -207,6 +207,7 @@ func (t *Learner) commit() {
 	e.Requests, e.Bytes = e.Sent.Record()
 	if e.Eval.Ranks() && t.At.Rise(&e, &t.Recipe) {
 		t.best = append(t.best[:0], t.Host...) // hash has read them
+		t.Rows.KeepBest()
 	}
 	t.At.Last = e
 	t.Run.Method.Evaluated(t)

@@ -17,8 +17,12 @@ func (t *Trainer) openDevice() (err error) {
 		return err
 	}
 	t.Foreign, _ = t.Device.(tensor.Foreign)
-	if d := t.Options.Strategies.Of(t.Recipe.Sharing.Strategy); t.Foreign != nil && d.Processor {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s is computed on the processor, and not on the device %s", d.Name, t.Device.Name()))
+	if d := t.Options.Strategies.Of(t.Recipe.Sharing.Strategy); t.Foreign != nil && (d.Processor || t.Recipe.Embeddings > 0) {
+		what := d.Name
+		if !d.Processor {
+			what = "a job with {train.embeddings}"
+		}
+		t.Notes = append(t.Notes, fmt.Sprintf("%s is computed on the processor, and not on the device %s", what, t.Device.Name()))
 		t.Device.Close()
 		t.Options.Device, t.Foreign = nil, nil
 		t.Device = cpu.New(t.Options.Threads)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/keyed"
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -33,6 +34,7 @@ type Learner struct {
 	Gradients tensor.Matrix
 	Optimizer *nn.Optimizer
 	Pass      *nn.Pass
+	Rows      *embedding.Table // learnt ones of vertices; nil: there are none
 	view      *evaluate.View
 
 	Extras []checkpoint.Extra // of checkpoints, beside weights and moments
@@ -86,7 +88,22 @@ func (t *Learner) allocate(ctx context.Context) (err error) {
 		return err
 	}
 	t.Host = make([]float32, size)
+	t.embed()
 	return nil
+}
+
+// embed has rows of the vertices learnt, if the recipe says so.
+func (t *Learner) embed() {
+	r := t.Run
+	if t.Recipe.Embeddings == 0 {
+		return
+	}
+	t.Rows = embedding.New(embedding.Options{
+		Vertices: int(r.Data.About.Vertices), Columns: t.Recipe.Embeddings, Seed: t.Recipe.Seed, Optimizer: t.Recipe.Optimizer,
+		Shards: len(r.Data.Shards) + len(r.Session.Work.Nodes), Device: r.Device,
+	})
+	t.Extras = append(t.Extras, t.Rows)
+	r.Data.Features.Learn(t.Rows.Rows())
 }
 
 // Doubt returns what is wrong before a step has begun; "" if nothing is known to be.
@@ -178,7 +195,7 @@ func (t *Trainer) Sweeps() bool { return len(t.Learners) > 1 }
 // of the model's params. It leaves a copy of them in Host.
 func (t *Learner) Hash() string {
 	t.Run.Device.Read32(t.Host, t.Weights)
-	return trained.Hash(t.Host)
+	return trained.Hash(t.Host, t.Rows.Numbers())
 }
 
 // Key returns the key of a step's dropout.

@@ -227,7 +227,7 @@ func IsNumber(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // sound reports whether the state before the next step is finite.
 func (t *Learner) sound() bool {
-	sound := t.Run.Device.Finite(t.Weights)
+	sound := t.Run.Device.Finite(t.Weights) && t.Rows.Sound()
 	for _, m := range t.Optimizer.Moments() {
 		sound = sound && t.Run.Device.Finite(m.Row)
 	}

@@ -145,7 +145,9 @@ func (t *Trainer) Read() (err error) {
 	if err := t.Recipe.Check(t.Session.About(), t.Options.Strategies); err != nil {
 		return err
 	}
-	t.Data, err = t.Session.Graph(t.Recipe.Split, t.Recipe.Features)
+	if t.Data, err = t.Session.Graph(t.Recipe.Split, t.Recipe.Features); err == nil {
+		t.Data.About.Features += t.Recipe.Embeddings
+	}
 	return err
 }
 

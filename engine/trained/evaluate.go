@@ -76,7 +76,7 @@ func Evaluate(ctx context.Context, model string, shards []*graph.Shard, o Evalua
 	if err := w.suits(&r, &about, o.ClassNames); err != nil {
 		return nil, err
 	}
-	d, err := dataset.Open(shards, r.Split, w.how)
+	d, err := w.open(shards, r.Split)
 	if err != nil {
 		return nil, err
 	}

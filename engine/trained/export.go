@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
+	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -38,7 +39,11 @@ func Export(to io.Writer, path string, index int) error {
 		return fmt.Errorf("describe the model: %w", err)
 	}
 	all := checkpoint.Section{Read: func([]float32) []float32 { return w.Weights }, Params: w.model.Params()}
-	if err := checkpoint.Write(to, []checkpoint.Section{all}, metadata); err != nil {
+	sections := []checkpoint.Section{all}
+	if w.rows != nil {
+		sections = append(sections, embedding.Section("", int(w.about.Vertices), w.about.Features, func() []float32 { return w.rows }))
+	}
+	if err := checkpoint.Write(to, sections, metadata); err != nil {
 		return fmt.Errorf("write the model: %w", err)
 	}
 	return nil
@@ -98,8 +103,12 @@ var normalised = map[string]string{
 // decoder of pairs, if there is one.
 func (w *Weighed) steps() ([]nn.Step, error) {
 	f, c := w.about.Features, w.about.Classes
+	features := nn.Step{Name: "features", Equation: normalised[w.how], Tensors: []string{}, In: f, Out: f}
+	if w.rows != nil {
+		features.Equation, features.Tensors = "x = the row of "+embedding.Name+" with the number of the vertex, in the order of predictions.", []string{embedding.Name}
+	}
 	all := slices.Concat(
-		[]nn.Step{{Name: "features", Equation: normalised[w.how], Tensors: []string{}, In: f, Out: f}},
+		[]nn.Step{features},
 		w.model.Steps(),
 		[]nn.Step{{Name: "scores", Equation: fmt.Sprintf("y = %s, as predictions hold them. %s", w.kind.Scores, w.kind.Output(w.loss)), Tensors: []string{}, In: c, Out: c}},
 	)

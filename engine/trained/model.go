@@ -14,6 +14,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/link"
@@ -39,6 +40,7 @@ type Weighed struct {
 	kind    *task.Kind
 	links   *link.Spec // of task link; nil: not known, or of another task
 	decoder string     // of pairs; "": vertices were learnt
+	rows    []float32  // learnt ones of the vertices; nil: there are none
 	// training is the resolved recipe as JSON; "": not known.
 	training string
 	recipe   *recipe.Recipe // the same; nil: of a model file
@@ -46,10 +48,14 @@ type Weighed struct {
 }
 
 // Hash returns the hex SHA-256 of weights: 32-bit floats, little-endian, in the order of the
-// model's params.
-func Hash(weights []float32) string {
-	sum := sha256.Sum256(plain.Bytes(weights))
-	return hex.EncodeToString(sum[:])
+// model's params. Others that are learnt follow, such as rows of vertices.
+func Hash(weights []float32, others ...[]float32) string {
+	sum := sha256.New()
+	sum.Write(plain.Bytes(weights))
+	for _, of := range others {
+		sum.Write(plain.Bytes(of))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // BestModel is the index of the best model of a sweep. It also selects the one model
@@ -103,7 +109,7 @@ func weighedOfCheckpoint(file *checkpoint.File, index int) (*Weighed, error) {
 	if w.kind.Pairs && r.Links != nil {
 		w.decoder = r.Links.Decoder
 	}
-	if err := w.fill(file, r.Model, prefix); err != nil {
+	if err := w.fill(file, r.Model, prefix, r.Embeddings > 0); err != nil {
 		return nil, err
 	}
 	of := resolved(r, w.model.Resolved(), c.how, c.Models[index].History)
@@ -174,11 +180,17 @@ func weighedOfModel(file *checkpoint.File, index int) (*Weighed, error) {
 	if err := w.readWords(file); err != nil {
 		return nil, err
 	}
-	return w, w.fill(file, spec, "")
+	return w, w.fill(file, spec, "", file.Has(embedding.Name))
 }
 
-// fill makes the model, and reads its weights.
-func (w *Weighed) fill(file *checkpoint.File, spec nn.Spec, prefix string) (err error) {
+// fill makes the model, and reads its weights, with the learnt rows that it reads, if any.
+func (w *Weighed) fill(file *checkpoint.File, spec nn.Spec, prefix string, learnt bool) (err error) {
+	if learnt {
+		p := embedding.Param(int(w.about.Vertices), w.about.Features)
+		if w.rows, err = file.Row(prefix, []nn.Param{p}, p.Rows*p.Cols); err != nil {
+			return err
+		}
+	}
 	if w.model, err = modelOf(spec, w.about, w.decoder); err != nil {
 		return err
 	}
@@ -248,11 +260,8 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 			return err
 		}
 	}
-	d, err := dataset.Open(shards, 0, w.how)
+	d, err := w.open(shards, 0)
 	if err != nil {
-		return err
-	}
-	if err := w.reads(&d.About); err != nil {
 		return err
 	}
 	on, err := w.lodge(o.Device, o.Threads)
@@ -289,8 +298,28 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	return i.Predict(ctx, n, columns, on.fault, rows)
 }
 
-// reads returns an error unless the model can read the features of a dataset.
+// open returns the dataset of shards as the model reads it.
+func (w *Weighed) open(shards []*graph.Shard, split int) (*dataset.Graph, error) {
+	d, err := dataset.Open(shards, split, w.how)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.reads(&d.About); err != nil {
+		return nil, err
+	}
+	if w.rows != nil {
+		d.Features.Learn(tensor.OverF32(int(w.about.Vertices), w.about.Features, w.rows))
+		d.About.Features = w.about.Features
+	}
+	return d, nil
+}
+
+// reads returns an error unless the model can read the features of a dataset, or has rows of its
+// vertices.
 func (w *Weighed) reads(about *dataset.About) error {
+	if w.rows != nil && (about.Features > 0 || about.Vertices != w.about.Vertices || about.Edges != w.about.Edges) {
+		return fmt.Errorf("the model has learned a row of each of the %d vertices of the dataset that it was trained on: choose that one", w.about.Vertices)
+	}
 	if of := w.model.Form().Relations; of > 0 && of != about.Relations {
 		return fmt.Errorf("the model tells %s apart, and the edges of the dataset have %d: choose a dataset with the same types as that on which it was trained", recipe.Count(of, "relation"), about.Relations)
 	}
@@ -300,7 +329,7 @@ func (w *Weighed) reads(about *dataset.About) error {
 	if of := w.model.Form().EdgeFeatures; of > 0 && of != about.EdgeFeatures {
 		return fmt.Errorf("the model reads %s of edges, and those of the dataset have %d: choose a dataset with the same ones as that on which it was trained", recipe.Count(of, "feature"), about.EdgeFeatures)
 	}
-	if about.Features == w.about.Features {
+	if w.rows != nil || about.Features == w.about.Features {
 		return nil
 	}
 	return fmt.Errorf("the model reads %s of features, and the dataset has %d: choose a dataset with the same columns as that on which it was trained",
@@ -360,7 +389,7 @@ func inferenceMemory(what string, d *dataset.Graph, w *Weighed, least, beside, m
 		return budget.LeastInference, nil
 	}
 	const rows = 4 << 20 // their order, and those that are yielded
-	others := beside + budget.Program + rows + 4*(2*uint64(len(w.Weights))+uint64(w.model.Added())) + 4*uint64(len(d.Training)) + d.Features.Bytes()
+	others := beside + budget.Program + rows + 4*(2*uint64(len(w.Weights))+uint64(w.model.Added())+uint64(len(w.rows))) + 4*uint64(len(d.Training)) + d.Features.Bytes()
 	if w.model.Form().Weighting == sample.Symmetric {
 		others += 4 * uint64(d.Topology.Vertices()) // degrees
 	}

@@ -53,7 +53,7 @@ func (d *dealer) Deal(to []deal.Group, batch []uint32, node int) []deal.Group {
 // Strategy gives each node a slice of a mini-batch, for which it fetches the features.
 var Strategy = train.Descriptor{
 	Declaration: strategy.Declaration{
-		Name: Name, Exact: true, Links: true,
+		Name: Name, Exact: true, Learns: strategy.Learns{Links: true, Embeddings: true},
 		Keys: func() strategy.Keys { return new(settings).keys() },
 	},
 	Deal:     Deal,

@@ -54,11 +54,14 @@ func Owners(l peer.Layout, deterministic bool) deal.Dealer {
 	return &stay{layout: l, deterministic: deterministic, places: newPlaces(&l, deterministic, false)}
 }
 
-// check returns an error for a recipe whose losses models that update themselves can't weigh:
-// they count seed vertices, and not pairs.
+// check returns an error for a recipe that models which update themselves can't learn: they weigh
+// losses by seed vertices, and not by pairs, and rows of vertices are updated together.
 func check(r *recipe.Recipe, _ *nn.Model, _ dataset.About) error {
 	if every := Of(&r.Sharing).SyncEvery; every > 1 && r.Links != nil {
 		return fmt.Errorf("{leap.sync_every} is %d, and the task is link, which adds up gradients in each step: leave it out", every)
+	}
+	if every := Of(&r.Sharing).SyncEvery; every > 1 && r.Embeddings > 0 {
+		return fmt.Errorf("{leap.sync_every} is %d, and {train.embeddings} learns rows of vertices, which are updated in each step: leave it out", every)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func Of(job *strategy.Settings) Settings {
 
 // declaration is what leap declares of its settings.
 var declaration = strategy.Declaration{
-	Name: Name, Exact: true, Links: true,
+	Name: Name, Exact: true, Learns: strategy.Learns{Links: true, Embeddings: true},
 	Keys:          func() strategy.Keys { return new(Settings).keys() },
 	CheckSettings: checkSettings,
 	CheckNodes:    checkNodes,

@@ -114,7 +114,7 @@ func Of(job *strategy.Settings) Settings {
 // program has both, as all have, each check is made twice and comes to the same.
 func declaration(name string) strategy.Declaration {
 	return strategy.Declaration{
-		Name: name, Classes: true,
+		Name: name, Learns: strategy.Learns{Classes: true},
 		Sweepless: "keeps rows of all layers for one model only",
 		Keys: func() strategy.Keys {
 			keys := new(Settings).keys()

@@ -21,6 +21,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/leap"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/jobs"
@@ -178,6 +179,9 @@ func (f *Forecaster) subject(ctx context.Context, r *api.ForecastRequest, folder
 	if d.Stage == plan.Importing {
 		return nil, nil, api.Conflict("dataset %s is still being imported by node %s: ask when it is ready", d.Name, state.NameOf(d.Importer))
 	}
+	if by == strategy.Auto && d.About.Features == 0 {
+		by = leap.Name // as a job would
+	}
 	whole, _, err := recipe.Of(r.Job, by, nil, state, d)
 	if err != nil {
 		return nil, nil, err
@@ -260,8 +264,8 @@ func strategiesOf(asked string) (of []forecast.Strategy, err error) {
 			continue
 		}
 		check := d.Check
-		if d.Classes || d.Elsewhere {
-			check = recipe.Strategies.Check // also of the task, or the model
+		if d.Classes || d.Elsewhere || !d.Embeddings {
+			check = recipe.Strategies.Check // also of the task, the model, or learnt rows
 		}
 		of = append(of, forecast.Strategy{
 			Name: d.Name, Deal: d.Deal, Asking: d.Asking, Check: check, Complete: d.Complete, Exact: d.Exact, Hooks: d.Forecast,

@@ -92,6 +92,7 @@ func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at 
 	if kind.Pairs && r.WeightDecay == nil {
 		recipe.Optimizer.WeightDecay = 0 // products of embeddings would shrink to nothing
 	}
+	recipe.LearnRows(About(d), said...)
 	recipe.Sharing.Deterministic = r.Deterministic
 	if by != strategy.Single { // the zero Settings are those
 		recipe.Sharing.Strategy = by

@@ -34,6 +34,9 @@ func StrategyOf(asked, learns string, s *plan.State, d plan.Dataset) (name, why 
 		if kind := task.Named(learns); kind != nil && kind.Pairs {
 			return leap.Name, fmt.Sprintf("%d nodes own shards of dataset %s, and each computes the pairs whose sources it owns", len(owners), d.Name), nil
 		}
+		if d.About.Features == 0 {
+			return leap.Name, fmt.Sprintf("%d nodes own shards of dataset %s, which has no features, and each computes the vertices that it owns", len(owners), d.Name), nil
+		}
 		return strategy.Auto, fmt.Sprintf("%d nodes own shards of dataset %s: they choose when the job begins, by what each strategy would send", len(owners), d.Name), nil
 	case strategy.Single:
 		return strategy.Single, "it was asked for", nil

@@ -1,0 +1,158 @@
+package embedding
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
+)
+
+// window is how many words of a node's parts are taken at once, so that nothing is allocated for
+// what has not come. All nodes have the same.
+const window = 2 << 20
+
+// sharing takes the parts of other nodes.
+type sharing struct {
+	shared bool // parts has those of all nodes
+	head   [2][8]byte
+	takers []*taker
+	wait   sync.WaitGroup
+	// The context of all steps under one parent is made once.
+	parent, ctx context.Context
+	cancel      context.CancelCauseFunc
+}
+
+// A taker takes the parts of one node.
+type taker struct {
+	t     *Table
+	x     *exchange.Exchange
+	node  int
+	tag   exchange.Tag
+	tally *peer.Tally
+	head  [8]byte
+	words []uint32
+	err   error
+	do    func() // take, bound once
+}
+
+// Share has all nodes know all parts of the step's gradient. Each node calls it in each step, before
+// anything in which all wait for all: then others have taken what it offers, and its memory may be
+// used again.
+func (t *Table) Share(ctx context.Context, x *exchange.Exchange, w peer.Work, tag exchange.Tag, tally *peer.Tally) error {
+	tag.Lane = exchange.LaneLearnt
+	t.offer(x, tag)
+	if t.parent != ctx || t.ctx.Err() != nil {
+		if t.cancel != nil {
+			t.cancel(nil)
+		}
+		t.parent = ctx
+		t.ctx, t.cancel = context.WithCancelCause(ctx)
+	}
+	for len(t.takers) < len(w.Nodes) {
+		k := &taker{t: t, node: len(t.takers)}
+		k.do = k.run
+		t.takers = append(t.takers, k)
+	}
+	for node, k := range t.takers {
+		if node != w.Self {
+			k.x, k.tag, k.tally = x, tag, tally
+			t.wait.Add(1)
+			go k.do()
+		}
+	}
+	t.wait.Wait()
+	for node, k := range t.takers {
+		words := k.words
+		if node == w.Self {
+			words = t.mine[t.turn]
+		} else if k.err != nil {
+			if ctx.Err() == nil {
+				return context.Cause(t.ctx) // the first one
+			}
+			return k.err
+		}
+		var err error
+		if t.step.parts, err = t.partsOf(t.step.parts, words); err != nil {
+			return fmt.Errorf("node %s sent gradients of rows that are none: %w", w.Nodes[node], err)
+		}
+	}
+	t.shared = true
+	return nil
+}
+
+// offer offers this node's parts to all others.
+func (t *Table) offer(x *exchange.Exchange, tag exchange.Tag) {
+	head, words := t.sharing.head[t.turn][:], t.mine[t.turn]
+	binary.LittleEndian.PutUint64(head, uint64(len(words)))
+	tag.Index = 0
+	x.Offer(tag, head)
+	for some := range slices.Chunk(words, window) {
+		tag.Index++
+		x.Offer(tag, plain.Bytes(some))
+	}
+}
+
+// run takes the parts of a node. The first taker that fails ends the others.
+func (k *taker) run() {
+	defer k.t.wait.Done()
+	if k.err = k.take(k.t.ctx); k.err != nil {
+		k.t.cancel(k.err)
+	}
+}
+
+func (k *taker) take(ctx context.Context) error {
+	const what = "take the gradients of learnt rows: %w"
+	tag := k.tag
+	tag.Index = 0
+	if err := k.x.Take(ctx, k.node, peer.Gradient, tag, k.head[:], k.tally); err != nil {
+		return fmt.Errorf(what, err)
+	}
+	k.words = k.words[:0]
+	for left := binary.LittleEndian.Uint64(k.head[:]); left > 0; {
+		n := int(min(left, window))
+		at := len(k.words)
+		if uint64(at) > k.t.mostWords() {
+			return fmt.Errorf(what, fmt.Errorf("node %d has more of them than there are rows", k.node))
+		}
+		k.words = slices.Grow(k.words, n)[:at+n]
+		tag.Index++
+		if err := k.x.Take(ctx, k.node, peer.Gradient, tag, plain.Bytes(k.words[at:]), k.tally); err != nil {
+			return fmt.Errorf(what, err)
+		}
+		left -= uint64(n)
+	}
+	return nil
+}
+
+// mostWords is how many words the parts of a node are at most.
+func (t *Table) mostWords() uint64 {
+	return uint64(max(1, t.o.Shards)) * (head + uint64(t.o.Vertices)*uint64(1+t.o.Columns))
+}
+
+// partsOf appends the parts that a message consists of. They lie in the message.
+func (t *Table) partsOf(to []part, message []uint32) ([]part, error) {
+	for len(message) > 0 {
+		if len(message) < head {
+			return to, errors.New("a part is cut short")
+		}
+		grain, n := message[0], uint64(message[1])
+		rest := message[head:]
+		if size := n * uint64(1+t.o.Columns); n > uint64(t.o.Vertices) || size > uint64(len(rest)) {
+			return to, fmt.Errorf("a part of %d rows has %d words", n, len(rest))
+		}
+		p := part{grain: grain, vertices: rest[:n], gradient: floats(rest[n:][:n*uint64(t.o.Columns)])}
+		for _, v := range p.vertices {
+			if v >= uint32(t.o.Vertices) {
+				return to, fmt.Errorf("there is no vertex %d among %d", v, t.o.Vertices)
+			}
+		}
+		to, message = append(to, p), rest[n*uint64(1+t.o.Columns):]
+	}
+	return to, nil
+}

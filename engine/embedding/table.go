@@ -1,0 +1,114 @@
+package embedding
+
+import (
+	"math"
+	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
+)
+
+// Options describe a table.
+type Options struct {
+	Vertices, Columns int
+	Seed              uint64
+	Optimizer         nn.OptimizerSpec
+	// Shards is how many parts of its own a node adds to a step at most.
+	Shards int
+	// Device updates rows; nil, or one that does not compute with 32-bit numbers: one thread does.
+	Device tensor.Device
+}
+
+// A Table has a row for each vertex, with what the optimizer keeps of it. All nodes of a run have
+// the same one, and keep it the same: a node that is lost takes nothing with it. One goroutine at
+// a time uses it, but anyone may read rows between two updates. The methods of a nil Table do
+// nothing.
+type Table struct {
+	o       Options
+	device  tensor.Device
+	rows    []float32
+	moments []moment
+	best    []float32 // rows of the best epoch; empty: there is none
+	unsound bool      // a number is not finite
+
+	step
+	sharing
+}
+
+// A moment is what the optimizer keeps of all rows.
+type moment struct {
+	name string
+	rows []float32
+}
+
+// New returns a table whose rows are drawn by seed and vertex, the same on any number of nodes.
+func New(o Options) *Table {
+	t := &Table{o: o, device: o.Device}
+	if t.device == nil || t.device.Type() != tensor.F32 {
+		t.device = cpu.New(1)
+	}
+	t.rows = make([]float32, o.Vertices*o.Columns)
+	for _, name := range o.Optimizer.Moments() {
+		t.moments = append(t.moments, moment{name, make([]float32, len(t.rows))})
+	}
+	t.draw()
+	t.step.init(&t.o)
+	return t
+}
+
+// draw sets the initial rows: uniform numbers with a variance of 1/columns, so that the expected
+// length of a row is 1.
+func (t *Table) draw() {
+	const atOnce = 1 << 14
+	key, bound := keyed.New(t.o.Seed, keyed.Learnt), math.Sqrt(3/float64(t.o.Columns))
+	var running sync.WaitGroup
+	for first := 0; first < t.o.Vertices; first += atOnce {
+		running.Go(func() {
+			for v := first; v < min(first+atOnce, t.o.Vertices); v++ {
+				draws := key.With(uint64(v)).Draws()
+				row := t.row(t.rows, uint32(v))
+				for c := range row {
+					row[c] = float32(bound * (2*draws.Float64() - 1))
+				}
+			}
+		})
+	}
+	running.Wait()
+}
+
+// row returns the row of a vertex among those of all.
+func (t *Table) row(all []float32, v uint32) []float32 {
+	return all[int(v)*t.o.Columns:][:t.o.Columns]
+}
+
+// Rows returns all rows, in the order of the vertices.
+func (t *Table) Rows() tensor.Matrix { return tensor.OverF32(t.o.Vertices, t.o.Columns, t.rows) }
+
+// Numbers returns the numbers of all rows; nil if there is no table.
+func (t *Table) Numbers() []float32 {
+	if t == nil {
+		return nil
+	}
+	return t.rows
+}
+
+// KeepBest keeps the rows as those of the best epoch.
+func (t *Table) KeepBest() {
+	if t != nil {
+		t.best = append(t.best[:0], t.rows...)
+	}
+}
+
+// Sound reports whether all numbers are finite.
+func (t *Table) Sound() bool { return t == nil || !t.unsound }
+
+// Bytes returns the memory of a table, without that of steps.
+func Bytes(vertices uint64, columns int, of nn.OptimizerSpec) uint64 {
+	if columns == 0 {
+		return 0
+	}
+	const rowsAndBest, place = 2, 4
+	return vertices * (uint64(rowsAndBest+len(of.Moments()))*4*uint64(columns) + place)
+}

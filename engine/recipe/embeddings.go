@@ -1,0 +1,44 @@
+package recipe
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/dataset"
+)
+
+// usualEmbeddings is how many columns rows have that are learnt of vertices, if nothing is said.
+const usualEmbeddings = 64
+
+// mostEmbeddings is how many they have at most.
+const mostEmbeddings = 1 << 12
+
+// LearnRows has rows of the vertices learnt, if a graph has no features and nothing was said: said
+// lists keys of Set. A model can learn nothing else there, so nobody should have to ask for it.
+func (r *Recipe) LearnRows(about dataset.About, said ...string) {
+	if about.Features == 0 && !slices.Contains(said, embeddingsKey) {
+		r.Embeddings = usualEmbeddings
+	}
+}
+
+// checkEmbeddings returns an error unless the rows that models read are there, or can be learnt.
+func (r *Recipe) checkEmbeddings(about dataset.About) error {
+	switch {
+	case r.Embeddings == 0 && about.Features == 0:
+		return errors.New("the dataset has no features for the model to read, and {train.embeddings} is off: leave that out, so that a row of each vertex is learnt, or import the dataset again from a source that has some")
+	case r.Embeddings == 0:
+		return nil
+	case r.Embeddings < 0 || r.Embeddings > mostEmbeddings:
+		return fmt.Errorf("{train.embeddings} is %d: give 1 to %d columns, or off", r.Embeddings, mostEmbeddings)
+	case about.Features > 0:
+		return fmt.Errorf("{train.embeddings} is for datasets without features, and this one has %s of them: leave it out", Count(about.Features, "column"))
+	case r.Optimizer.Momentum != 0:
+		return errors.New("{train.momentum} moves rows that no step has touched, and {train.embeddings} learns rows of vertices: leave it out, or choose {optimizer} adam")
+	case r.Features != "auto" && r.Features != "none":
+		return fmt.Errorf("{normalize-features} is %s, and rows that are learnt are not normalised: leave it out", r.Features)
+	case r.From != nil:
+		return errors.New("rows of vertices are learnt anew in each job, so that a job with {train.embeddings} starts from no other: begin without one")
+	}
+	return nil
+}
