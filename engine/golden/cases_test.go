@@ -19,6 +19,7 @@ type variant struct {
 	models []string
 	typed  bool // of the graph with relations, by the models that tell them apart
 	along  bool // of the graph with features of edges, by the models that read them
+	bare   bool // of the graph without features, of whose vertices rows are learnt
 }
 
 // variants are all strategies with their defaults, and those settings that have arithmetic
@@ -112,6 +113,13 @@ var variants = []variant{
 	{name: "leap,edges,stay", strategy: "leap", along: true, exact: true, set: []string{"leap.mode=stay"}},
 	{name: "leap,edges,migrate", strategy: "leap", along: true, exact: true, set: []string{"leap.mode=migrate"}},
 	{name: "leap,edges,full", strategy: "leap", along: true, full: true, exact: true},
+	{name: "single,rows", strategy: "single", bare: true, exact: true},
+	{name: "single,rows,full", strategy: "single", bare: true, full: true, exact: true, models: some},
+	{name: "centric,rows", strategy: "centric", bare: true, exact: true, models: some, set: []string{"topology=sharded"}},
+	{name: "leap,rows,stay", strategy: "leap", bare: true, exact: true, set: []string{"leap.mode=stay"}},
+	{name: "leap,rows,migrate", strategy: "leap", bare: true, exact: true, models: some, set: []string{"leap.mode=migrate", "leap.merge=2"}},
+	{name: "leap,rows,full", strategy: "leap", bare: true, full: true, exact: true, models: some},
+	{name: "leap,rows,links", strategy: "leap", bare: true, task: "link", models: some, set: []string{"leap.mode=stay"}},
 
 	{name: "graph", strategy: "graph", full: true, set: []string{"pipe.ways=3"}},
 	{name: "graph,reader", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=3", "pipe.first=reader"}},

@@ -99,6 +99,9 @@ func TestWeightsAreThoseOfTheTable(t *testing.T) {
 				if v.along {
 					shards = all["along"]
 				}
+				if v.bare {
+					shards = all["bare"]
+				}
 				t.Run(v.name+"/"+m.name, func(t *testing.T) {
 					t.Parallel()
 					what := refused
@@ -173,15 +176,15 @@ func known(key string) bool {
 func checkExact(t *testing.T, got table) {
 	t.Helper()
 	type batches struct {
-		full, typed, along bool
-		task               string
+		full, typed, along, bare bool
+		task                     string
 	}
 	first := map[batches]string{}
 	for _, v := range variants {
 		if !v.exact {
 			continue
 		}
-		of := batches{v.full, v.typed, v.along, v.task}
+		of := batches{v.full, v.typed, v.along, v.bare, v.task}
 		if first[of] == "" {
 			first[of] = v.name
 		}

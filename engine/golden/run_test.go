@@ -44,6 +44,7 @@ func graphs(t *testing.T) map[string][]*graph.Shard {
 	}
 	all[""] = all["class"]
 	all["along"] = enginetest.Cut(t, enginetest.Described(true), 5, "")
+	all["bare"] = enginetest.Bare(t, 300)
 	all["typed"] = enginetest.Cut(t, enginetest.Typed(relations...), 5, "")
 	return all
 }
@@ -97,6 +98,9 @@ func recipeOf(v variant, m model) (recipe.Recipe, error) {
 		}
 	}
 	r.Model.Layers, r.Model.Hidden, r.Model.Dropout = m.layers, 10, 0.2
+	if v.bare {
+		r.Embeddings = 11
+	}
 	if v.typed {
 		r.Model.Tell(len(relations), ends)
 	}
