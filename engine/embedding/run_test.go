@@ -82,6 +82,85 @@ func TestRowsDoNotDependOnTheNodes(t *testing.T) {
 	}
 }
 
+// bothWays are the relations of a planted typed graph, in which the vertices of one type have no
+// features.
+var bothWays = []string{"wrote", "edited", enginetest.Back + "wrote", enginetest.Back + "edited"}
+
+// typedRows returns a recipe that learns rows of that type.
+func typedRows(model string) recipe.Recipe {
+	r := learning(model)
+	r.Model.Tell(4, "0,0,1,1")
+	r.Bare, r.Epochs = []int{0}, 3
+	return r
+}
+
+// Only vertices of the types without features learn rows, which are the same on any number of nodes,
+// and the model has them.
+func TestRowsOfATypeWithoutFeatures(t *testing.T) {
+	shards := enginetest.Cut(t, enginetest.Typed(bothWays...), 5, "")
+	for _, model := range []string{"rgcn", "hetero:sage", "sage"} {
+		r, dir := typedRows(model), t.TempDir()
+		if model == "sage" {
+			r.Model.Relations, r.Model.Ends = 0, ""
+		}
+		l := traintest.Started(t, r, shards, train.Options{Threads: 1})
+		first := slices.Clone(l.Rows.Numbers())
+		traintest.KeepIn(l.Run, dir)
+		if err := l.Run.Train(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rows, papers := l.Rows.Numbers(), 0
+		for _, s := range shards {
+			for v := range s.Vertices {
+				at := (int(s.First) + v) * r.Embeddings
+				of, was := rows[at:][:r.Embeddings], first[at:][:r.Embeddings]
+				paper := s.Dense[3*v] != 0
+				zeros := !slices.ContainsFunc(of, func(x float32) bool { return x != 0 })
+				if paper == zeros {
+					t.Fatalf("%s: vertex %d, paper %v, has the row %g", model, int(s.First)+v, paper, of)
+				}
+				if paper && !slices.Equal(of, was) { // others are read by no step
+					papers++
+				}
+			}
+		}
+		if papers < 200 {
+			t.Fatalf("rows of %d papers are learnt", papers)
+		}
+		want := l.History
+		for _, nodes := range []int{2, 5} {
+			r.Sharing = strategy.Given("leap")
+			r.Sharing.Deterministic = true
+			_, reports := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)).MustRun(t, r, shards, train.Options{Threads: 1})
+			for node, got := range reports {
+				if traintest.Learnt(got) != traintest.Learnt(want) {
+					t.Errorf("%s, node %d of %d:\n%sand one node:\n%s", model, node, nodes, traintest.Learnt(got), traintest.Learnt(want))
+				}
+			}
+		}
+		path := filepath.Join(dir, train.CheckpointFile)
+		e, err := trained.Evaluate(t.Context(), path, shards, trained.EvaluateOptions{Index: trained.BestModel, Split: trained.TrainedSplit, Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if best := l.At.Best; e.Test.Metrics[task.Accuracy] != best.Scores.Test.Accuracy {
+			t.Errorf("%s: it scores %v, and its best epoch did %v", model, e.Test, best.Scores.Test)
+		}
+		var exported bytes.Buffer
+		if err := trained.Export(&exported, path, trained.BestModel); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, "model.safetensors")
+		if err := os.WriteFile(file, exported.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		predicted, _ := traintest.Predicted(t, dir, shards, train.Options{Threads: 1}, trained.PredictOptions{Index: trained.BestModel})
+		if again, _ := traintest.Predicted(t, file, shards, train.Options{Threads: 1}, trained.PredictOptions{Index: trained.BestModel}); !slices.Equal(again, predicted) {
+			t.Errorf("%s: the exported model predicts something else", model)
+		}
+	}
+}
+
 // Without --deterministic all nodes have the same rows, and they are those of one node but for the
 // order of sums.
 func TestNodesKeepTheSameRows(t *testing.T) {
@@ -275,19 +354,20 @@ func TestWhatIsRefused(t *testing.T) {
 	bare := dataset.Describe(enginetest.Bare(t, 100))
 	for want, change := range map[string]func(r *recipe.Recipe, a *dataset.About){
 		"": func(*recipe.Recipe, *dataset.About) {},
-		"the dataset has no features for the model to read, and {train.embeddings} is off: leave that out":                  func(r *recipe.Recipe, _ *dataset.About) { r.Embeddings = 0 },
-		"{train.embeddings} is -1: give 1 to 4096 columns, or off":                                                          func(r *recipe.Recipe, _ *dataset.About) { r.Embeddings = -1 },
-		"{train.embeddings} is 4097: give 1 to 4096 columns, or off":                                                        func(r *recipe.Recipe, _ *dataset.About) { r.Embeddings = 4097 },
-		"{train.embeddings} is for datasets without features, and this one has 3 columns of them: leave it out":             func(_ *recipe.Recipe, a *dataset.About) { a.Features = 3 },
-		"{train.momentum} moves rows that no step has touched":                                                              func(r *recipe.Recipe, _ *dataset.About) { r.Optimizer = nn.OptimizerSpec{Kind: "sgd", Momentum: 0.9} },
-		"{normalize-features} is row, and rows that are learnt are not normalised: leave it out":                            func(r *recipe.Recipe, _ *dataset.About) { r.Features = "row" },
-		"a job with {train.embeddings} starts from no other":                                                                func(r *recipe.Recipe, _ *dataset.About) { r.From = &recipe.From{Job: "j1"} },
-		"{strategy} p3 learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap":     func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "p3" },
-		"{strategy} grappa learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap": func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "grappa" },
-		"{strategy} pipe learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap":   func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "pipe" },
-		"{strategy} auto learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap":   func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "auto" },
-		"{leap.sync_every} is 3, and {train.embeddings} learns rows of vertices, which are updated in each step":            func(r *recipe.Recipe, _ *dataset.About) { r.Sharing = strategy.Given("leap", "leap.sync_every=3") },
-		"{sweep} train.embeddings: rows of vertices are learnt for one model: start one job for each value":                 func(r *recipe.Recipe, _ *dataset.About) { *r = traintest.Swept(*r, "lr=0.1", "lr=0.2") },
+		"the dataset has no features for the model to read, and {train.embeddings} is off: leave that out":                    func(r *recipe.Recipe, _ *dataset.About) { r.Embeddings = 0 },
+		"{train.embeddings} is -1: give 1 to 4096 columns, or off":                                                            func(r *recipe.Recipe, _ *dataset.About) { r.Embeddings = -1 },
+		"{train.embeddings} is 4097: give 1 to 4096 columns, or off":                                                          func(r *recipe.Recipe, _ *dataset.About) { r.Embeddings = 4097 },
+		"{train.embeddings} is for vertices without features, and all of this dataset's have 3 columns of them: leave it out": func(_ *recipe.Recipe, a *dataset.About) { a.Features = 3 },
+		"the columns [5] say which vertices have no features, and the dataset has 3":                                          func(r *recipe.Recipe, a *dataset.About) { a.Features, r.Bare = 3, []int{5} },
+		"{train.momentum} moves rows that no step has touched":                                                                func(r *recipe.Recipe, _ *dataset.About) { r.Optimizer = nn.OptimizerSpec{Kind: "sgd", Momentum: 0.9} },
+		"{normalize-features} is row, and rows that are learnt are not normalised: leave it out":                              func(r *recipe.Recipe, _ *dataset.About) { r.Features = "row" },
+		"a job with {train.embeddings} starts from no other":                                                                  func(r *recipe.Recipe, _ *dataset.About) { r.From = &recipe.From{Job: "j1"} },
+		"{strategy} p3 learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap":       func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "p3" },
+		"{strategy} grappa learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap":   func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "grappa" },
+		"{strategy} pipe learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap":     func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "pipe" },
+		"{strategy} auto learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap":     func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "auto" },
+		"{leap.sync_every} is 3, and {train.embeddings} learns rows of vertices, which are updated in each step":              func(r *recipe.Recipe, _ *dataset.About) { r.Sharing = strategy.Given("leap", "leap.sync_every=3") },
+		"{sweep} train.embeddings: rows of vertices are learnt for one model: start one job for each value":                   func(r *recipe.Recipe, _ *dataset.About) { *r = traintest.Swept(*r, "lr=0.1", "lr=0.2") },
 	} {
 		r, about := learning("gcn"), bare
 		change(&r, &about)
@@ -305,7 +385,7 @@ func TestRowsAreForecast(t *testing.T) {
 	r.Embeddings = 4096
 	_, err := train.NewTrainer(t.Context(), r, shards, train.Options{Threads: 1, Memory: 50 << 20, Strategies: strategies.All})
 	if err == nil || !strings.Contains(err.Error(), "memory") {
-		t.Errorf("a table of %d bytes and 50 MiB: %v", embedding.Bytes(600, 4096, r.Optimizer), err)
+		t.Errorf("a table of %d bytes and 50 MiB: %v", embedding.Bytes(600, 0, 4096, r.Optimizer), err)
 	}
 }
 

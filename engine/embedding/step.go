@@ -22,6 +22,7 @@ type step struct {
 	touched []uint32 // vertices, in the order of the sum
 	sum     []float32
 	rows    []float32 // of the touched vertices
+	some    []float32 // the gradient of all vertices of a part
 	moments [][]float32
 	over    []tensor.Matrix // moments
 }
@@ -59,11 +60,38 @@ func (t *Table) Add(d tensor.Device, grain int, vertices []uint32, gradient tens
 	if gradient.None() {
 		return
 	}
+	if t.learns != nil {
+		t.addSome(d, grain, vertices, gradient)
+		return
+	}
 	at, n := len(t.mine[t.turn]), len(vertices)
 	all := slices.Grow(t.mine[t.turn], head+n*(1+t.o.Columns))[:at+head+n*(1+t.o.Columns)]
 	all[at], all[at+1] = uint32(grain), uint32(n)
 	copy(all[at+head:], vertices)
 	d.Read32(floats(all[at+head+n:]), gradient)
+	t.mine[t.turn] = all
+}
+
+// addSome is Add where only some vertices have a learnt row, behind features.
+func (t *Table) addSome(d tensor.Device, grain int, vertices []uint32, gradient tensor.Matrix) {
+	at, columns := len(t.mine[t.turn]), t.o.Columns
+	all := append(t.mine[t.turn], uint32(grain), 0)
+	for _, v := range vertices {
+		if t.learns[v] {
+			all = append(all, v)
+		}
+	}
+	n := len(all) - at - head
+	all[at+1] = uint32(n)
+	t.some = slices.Grow(t.some[:0], len(vertices)*columns)[:len(vertices)*columns]
+	d.Read32(t.some, gradient.View(0, len(vertices), t.o.Features, columns))
+	all = slices.Grow(all, n*columns)[:at+head+n*(1+columns)]
+	to := floats(all[at+head+n:])
+	for i, v := range vertices {
+		if t.learns[v] {
+			to = to[copy(to, t.some[i*columns:][:columns]):]
+		}
+	}
 	t.mine[t.turn] = all
 }
 

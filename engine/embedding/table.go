@@ -17,6 +17,10 @@ type Options struct {
 	Optimizer         nn.OptimizerSpec
 	// Shards is how many parts of its own a node adds to a step at most.
 	Shards int
+	// Features is how many columns of features precede the learnt ones. Then only those vertices
+	// learn a row of which one of the columns Bare is not 0.
+	Features int
+	Bare     []int
 	// Device updates rows; nil, or one that does not compute with 32-bit numbers: one thread does.
 	Device tensor.Device
 }
@@ -32,6 +36,8 @@ type Table struct {
 	moments []moment
 	best    []float32 // rows of the best epoch; empty: there is none
 	unsound bool      // a number is not finite
+	fixed   []float32 // features of all vertices; empty: there are none
+	learns  []bool    // of each vertex: it has a learnt row; nil: all have one
 
 	step
 	sharing
@@ -54,6 +60,7 @@ func New(o Options) *Table {
 		t.moments = append(t.moments, moment{name, make([]float32, len(t.rows))})
 	}
 	t.draw()
+	t.fixed = make([]float32, o.Vertices*o.Features)
 	t.step.init(&t.o)
 	return t
 }
@@ -104,11 +111,11 @@ func (t *Table) KeepBest() {
 // Sound reports whether all numbers are finite.
 func (t *Table) Sound() bool { return t == nil || !t.unsound }
 
-// Bytes returns the memory of a table, without that of steps.
-func Bytes(vertices uint64, columns int, of nn.OptimizerSpec) uint64 {
+// Bytes returns the memory of a table, with features that precede its rows and without that of steps.
+func Bytes(vertices uint64, features, columns int, of nn.OptimizerSpec) uint64 {
 	if columns == 0 {
 		return 0
 	}
-	const rowsAndBest, place = 2, 4
-	return vertices * (uint64(rowsAndBest+len(of.Moments()))*4*uint64(columns) + place)
+	const rowsAndBest, place, learns = 2, 4, 1
+	return vertices * (4*uint64(features) + uint64(rowsAndBest+len(of.Moments()))*4*uint64(columns) + place + learns)
 }

@@ -385,10 +385,10 @@ func TestNoTable(t *testing.T) {
 	none.Begin()
 	none.Update(1, 1)
 	none.KeepBest()
-	if none.Numbers() != nil || !none.Sound() || none.StepBytes(10, 2) != 0 || Bytes(10, 0, nn.OptimizerSpec{Kind: "adam"}) != 0 {
+	if none.Numbers() != nil || !none.Sound() || none.StepBytes(10, 2) != 0 || Bytes(10, 0, 0, nn.OptimizerSpec{Kind: "adam"}) != 0 {
 		t.Error("no table has numbers")
 	}
-	if got := Bytes(10, 4, nn.OptimizerSpec{Kind: "adam"}); got != 10*(4*4*4+4) {
+	if got := Bytes(10, 3, 4, nn.OptimizerSpec{Kind: "adam"}); got != 10*(4*3+4*4*4+4+1) {
 		t.Errorf("a table takes %d bytes", got)
 	}
 }

@@ -38,7 +38,13 @@ type Store struct {
 	scale  [][]float32
 	parts  []tensor.Part // of stored
 	rates  []tensor.Part // of scale
-	learnt bool          // rows are those of Learn
+	learning
+}
+
+// learning is what Learn has set.
+type learning struct {
+	learnt bool
+	beside []tensor.Part // learnt rows that follow those of parts; nil: parts has them
 }
 
 // Open returns an error unless the shards are all those of one graph, in order.
@@ -210,6 +216,12 @@ func (s *Store) Bytes() uint64 {
 // Dense fills y with the rows at these places, using the device's Gather. a provides
 // scratch memory. far may be nil if all rows are here.
 func (s *Store) Dense(d tensor.Device, a tensor.Arena, y tensor.Matrix, places []uint32, far *Far) {
+	if s.beside != nil {
+		columns := s.parts[0].X.Cols
+		d.Gather(y.View(0, y.Rows, 0, columns), s.parts, places)
+		d.Gather(y.View(0, y.Rows, columns, y.Cols-columns), s.beside, places)
+		return
+	}
 	parts, rates := s.parts, s.rates
 	if far != nil {
 		parts, rates = far.add(parts, rates, s.total)
@@ -222,11 +234,35 @@ func (s *Store) Dense(d tensor.Device, a tensor.Arena, y tensor.Matrix, places [
 	}
 }
 
-// Learn has the store of a graph without features serve rows that are learnt: those of x, one for
-// each vertex of the graph, which all lie here. They may change whenever nobody reads them, so
-// nothing may be kept of them.
-func (s *Store) Learn(x tensor.Matrix) {
-	s.columns, s.learnt, s.parts = x.Cols, true, []tensor.Part{{X: x}}
+// Learn has the store serve rows that are learnt: those of x, one for each vertex of the graph. They
+// follow the features, which fixed has of all vertices, normalised; an empty one of a graph without
+// any. All rows lie here then, and learnt ones may change whenever nobody reads them, so nothing may be
+// kept of them.
+func (s *Store) Learn(fixed, x tensor.Matrix) {
+	s.columns, s.learnt = fixed.Cols+x.Cols, true
+	s.sparse, s.scaled, s.ones, s.stored, s.rates = false, false, false, nil, nil
+	if s.parts, s.beside = []tensor.Part{{X: x}}, nil; !fixed.None() {
+		s.parts, s.beside = []tensor.Part{{X: fixed}}, []tensor.Part{{X: x}}
+	}
+}
+
+// Expand sets dense rows to those of the vertices from first on, which must be here.
+func (s *Store) Expand(d tensor.Device, a tensor.Arena, to tensor.Matrix, first uint32) {
+	var sparse Rows
+	places := make([]uint32, 0, window)
+	for at := 0; at < to.Rows; at += window {
+		y := to.RowRange(at, min(window, to.Rows-at))
+		places = places[:0]
+		for i := range y.Rows {
+			places = append(places, first+uint32(at+i))
+		}
+		if a.Reset(); s.sparse {
+			s.Fill(&sparse, places, false, nil)
+			d.Densify(y, &sparse.CSR)
+			continue
+		}
+		s.Dense(d, a, y, places, nil)
+	}
 }
 
 // Learnt reports whether rows may change.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
 
@@ -273,7 +274,7 @@ func TestLearntRows(t *testing.T) {
 		t.Fatalf("%d columns, normalised as %s: %v", s.Columns(), s.How(), err)
 	}
 	rows := []float32{0, 1, 10, 11, 20, 21, 30, 31, 40, 41, 50, 51}
-	s.Learn(tensor.OverF32(6, 2, rows))
+	s.Learn(tensor.Matrix{}, tensor.OverF32(6, 2, rows))
 	s.Hold(func(shard int) bool { return shard == 1 })
 	d := reference.New()
 	a, err := d.NewArena(1 << 10)
@@ -298,5 +299,60 @@ func TestLearntRows(t *testing.T) {
 	}
 	if form, err := s.Form("bf16"); err != nil || form.RowBytes() != 8 {
 		t.Errorf("a row travels in %d bytes: %v", form.RowBytes(), err)
+	}
+}
+
+// Features that precede learnt rows are those that the store serves, normalised.
+func TestLearntRowsBehindFeatures(t *testing.T) {
+	for _, sparse := range []bool{true, false} {
+		rows := some(10, 5, 0.6, func(r *rand.Rand) float32 { return float32(1 + r.IntN(3)) })
+		s, err := Open(cut(rows, sparse, graph.F32, 4, 10), "row")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := reference.New()
+		a, err := d.NewArena(1 << 12)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		host := cpu.New(1)
+		defer host.Close()
+		room, err := host.NewArena(1 << 12)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer room.Close()
+		fixed := tensor.OverF32(10, 5, make([]float32, 50))
+		s.Expand(host, room, fixed.RowRange(0, 4), 0)
+		s.Expand(host, room, fixed.RowRange(4, 6), 4)
+		x := tensor.OverF32(10, 2, make([]float32, 20))
+		for i := range x.F32() {
+			x.F32()[i] = float32(100 + i)
+		}
+		s.Learn(fixed, x)
+		a.Reset()
+		y, got := a.Alloc(tensor.F64, 2, 7), make([]float64, 14)
+		s.Dense(d, a, y, []uint32{7, 2}, nil)
+		d.Read(got, y)
+		var want []float64
+		for _, v := range []int{7, 2} {
+			sum := float32(0)
+			for _, f := range rows[v] {
+				sum += f
+			}
+			for _, f := range rows[v] {
+				want = append(want, float64(f)/float64(max(sum, 1)))
+			}
+			want = append(want, float64(100+2*v), float64(101+2*v))
+		}
+		for i := range want {
+			if math.Abs(got[i]-want[i]) > 1e-6 {
+				t.Fatalf("sparse %v: rows are %g in place of %g", sparse, got, want)
+			}
+		}
+		if s.Sparse() || s.Columns() != 7 {
+			t.Errorf("%d columns, sparse %v", s.Columns(), s.Sparse())
+		}
 	}
 }

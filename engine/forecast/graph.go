@@ -66,12 +66,12 @@ func Of(d *dataset.Graph) *Graph {
 	return g
 }
 
-// learning returns the subject with learnt rows of vertices in place of features, none of which
+// learning returns the subject with learnt rows of vertices beside features, or in place of them, none of which
 // travels: gradients do, see Batched.
 func (s *Subject) learning() *Subject {
 	of, graph := *s, *s.Graph
-	columns := s.Recipe.Embeddings
-	graph.Columns = columns
+	columns := s.Graph.Columns + s.Recipe.Embeddings
+	graph.Columns, graph.Sparse = columns, false
 	graph.row = func(string) (float64, error) { return 0, nil }
 	graph.input = func(c *clock, vertices []uint32) nn.Input {
 		x := c.rows.Alloc(c.worker.Type(), len(vertices), columns)

@@ -85,7 +85,7 @@ func (z *sizes) needs(j *job, m *mesh, isolated bool) (n fit.Needs, err error) {
 			rows += 3 * uint64(bits.Len(uint(len(m.layout.Owners))))
 		}
 	}
-	n.Add(budget.Weights, rows*weights+embedding.Bytes(j.Graph.About.Vertices, j.Recipe.Embeddings, j.Recipe.Optimizer))
+	n.Add(budget.Weights, rows*weights+embedding.Bytes(j.Graph.About.Vertices, j.Graph.Columns-j.Recipe.Embeddings, j.Recipe.Embeddings, j.Recipe.Optimizer))
 	n.Add(budget.Graph, z.held+4*uint64(len(j.Graph.Training)))
 	// Edges of other nodes are taken to lie in files, which are no memory that a run must have.
 	// Where the folder of jobs is memory itself, a run keeps them in memory, and needs that more.

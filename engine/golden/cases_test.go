@@ -19,7 +19,7 @@ type variant struct {
 	models []string
 	typed  bool // of the graph with relations, by the models that tell them apart
 	along  bool // of the graph with features of edges, by the models that read them
-	bare   bool // of the graph without features, of whose vertices rows are learnt
+	bare   bool // of a graph of whose vertices, or of those of a type, rows are learnt
 }
 
 // variants are all strategies with their defaults, and those settings that have arithmetic
@@ -119,6 +119,8 @@ var variants = []variant{
 	{name: "leap,rows,stay", strategy: "leap", bare: true, exact: true, set: []string{"leap.mode=stay"}},
 	{name: "leap,rows,migrate", strategy: "leap", bare: true, exact: true, models: some, set: []string{"leap.mode=migrate", "leap.merge=2"}},
 	{name: "leap,rows,full", strategy: "leap", bare: true, full: true, exact: true, models: some},
+	{name: "single,typed,rows", strategy: "single", typed: true, bare: true, exact: true},
+	{name: "leap,typed,rows", strategy: "leap", typed: true, bare: true, exact: true},
 	{name: "leap,rows,links", strategy: "leap", bare: true, task: "link", models: some, set: []string{"leap.mode=stay"}},
 
 	{name: "graph", strategy: "graph", full: true, set: []string{"pipe.ways=3"}},

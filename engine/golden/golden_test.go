@@ -99,7 +99,7 @@ func TestWeightsAreThoseOfTheTable(t *testing.T) {
 				if v.along {
 					shards = all["along"]
 				}
-				if v.bare {
+				if v.bare && !v.typed {
 					shards = all["bare"]
 				}
 				t.Run(v.name+"/"+m.name, func(t *testing.T) {

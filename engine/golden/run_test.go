@@ -100,6 +100,9 @@ func recipeOf(v variant, m model) (recipe.Recipe, error) {
 	r.Model.Layers, r.Model.Hidden, r.Model.Dropout = m.layers, 10, 0.2
 	if v.bare {
 		r.Embeddings = 11
+		if v.typed {
+			r.Bare = []int{0}
+		}
 	}
 	if v.typed {
 		r.Model.Tell(len(relations), ends)

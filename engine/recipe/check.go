@@ -296,7 +296,7 @@ func (r *Recipe) checkBatches(of *Recipe) error {
 		{"link.decoder", "all models of a sweep score pairs alike", r.links().Decoder == of.links().Decoder},
 		{"strategy", "all models of a sweep share the nodes in one way", reflect.DeepEqual(r.Sharing, of.Sharing)},
 		{"layers", fmt.Sprintf("a model of %s and one of %s can't train on the same batches", Count(a.Hops(), "hop"), Count(b.Hops(), "hop")), a.Hops() == b.Hops()},
-		{embeddingsKey, "rows of vertices are learnt for one model", r.Embeddings == 0 && of.Embeddings == 0},
+		{EmbeddingsKey, "rows of vertices are learnt for one model", r.Embeddings == 0 && of.Embeddings == 0},
 		{"model", "all models of a sweep read the same blocks, and these models weigh edges, see each vertex itself, or tell relations apart, in different ways", a.Form() == b.Form()},
 	} {
 		if !s.same {

@@ -8,6 +8,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/dataset"
 )
 
+// EmbeddingsKey is the key of Set for Recipe.Embeddings.
+const EmbeddingsKey = "train.embeddings"
+
 // usualEmbeddings is how many columns rows have that are learnt of vertices, if nothing is said.
 const usualEmbeddings = 64
 
@@ -15,10 +18,15 @@ const usualEmbeddings = 64
 const mostEmbeddings = 1 << 12
 
 // LearnRows has rows of the vertices learnt, if a graph has no features and nothing was said: said
-// lists keys of Set. A model can learn nothing else there, so nobody should have to ask for it.
-func (r *Recipe) LearnRows(about dataset.About, said ...string) {
-	if about.Features == 0 && !slices.Contains(said, embeddingsKey) {
+// lists keys of Set. A model can learn nothing else there, so nobody should have to ask for it. Where
+// only some types have none, whose columns bare lists, rows are learnt if that was said: their vertices
+// can be told by their neighbours, and a table is much larger than a model.
+func (r *Recipe) LearnRows(about dataset.About, bare []int, said ...string) {
+	if about.Features == 0 && !slices.Contains(said, EmbeddingsKey) {
 		r.Embeddings = usualEmbeddings
+	}
+	if r.Embeddings > 0 {
+		r.Bare = bare
 	}
 }
 
@@ -31,11 +39,13 @@ func (r *Recipe) checkEmbeddings(about dataset.About) error {
 		return nil
 	case r.Embeddings < 0 || r.Embeddings > mostEmbeddings:
 		return fmt.Errorf("{train.embeddings} is %d: give 1 to %d columns, or off", r.Embeddings, mostEmbeddings)
-	case about.Features > 0:
-		return fmt.Errorf("{train.embeddings} is for datasets without features, and this one has %s of them: leave it out", Count(about.Features, "column"))
+	case about.Features > 0 && len(r.Bare) == 0:
+		return fmt.Errorf("{train.embeddings} is for vertices without features, and all of this dataset's have %s of them: leave it out", Count(about.Features, "column"))
+	case slices.ContainsFunc(r.Bare, func(column int) bool { return column < 0 || column >= about.Features }):
+		return fmt.Errorf("the columns %v say which vertices have no features, and the dataset has %d: train it on the dataset that it was made for", r.Bare, about.Features)
 	case r.Optimizer.Momentum != 0:
 		return errors.New("{train.momentum} moves rows that no step has touched, and {train.embeddings} learns rows of vertices: leave it out, or choose {optimizer} adam")
-	case r.Features != "auto" && r.Features != "none":
+	case about.Features == 0 && r.Features != "auto" && r.Features != "none":
 		return fmt.Errorf("{normalize-features} is %s, and rows that are learnt are not normalised: leave it out", r.Features)
 	case r.From != nil:
 		return errors.New("rows of vertices are learnt anew in each job, so that a job with {train.embeddings} starts from no other: begin without one")

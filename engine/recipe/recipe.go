@@ -51,6 +51,9 @@ type Recipe struct {
 	// Embeddings is how many columns the rows have that are learnt of vertices without features; 0:
 	// none are learnt.
 	Embeddings int `json:"embeddings,omitempty"`
+	// Bare are the columns of features that say that a vertex is of a type without any, whose
+	// vertices alone have learnt rows then; none: there are no features at all.
+	Bare []int `json:"bare_columns,omitempty"`
 	// From is the model whose weights training starts from; nil: weights are drawn.
 	From *From `json:"from,omitempty"`
 	BF16 bool  `json:"bf16_products"` // products of BF16 numbers, where the CPU has them
@@ -151,8 +154,6 @@ const (
 	lossKey   = "train.loss"
 	metricKey = "train.metric"
 	ranksKey  = "link.ranks"
-
-	embeddingsKey = "train.embeddings"
 )
 
 // DefaultRecipe returns the recipe of a job that sets only its model.
@@ -337,7 +338,7 @@ var settings = []setting{
 		func(r *Recipe, v string) error {
 			return linked(r, func(s *link.Spec) error { return ranks(s, v) })
 		}},
-	{nn.Option{Key: embeddingsKey, Applies: "train", Values: "COLUMNS|off", Default: strconv.Itoa(usualEmbeddings) + " where vertices have no features",
+	{nn.Option{Key: EmbeddingsKey, Applies: "train", Values: "COLUMNS|off", Default: strconv.Itoa(usualEmbeddings) + " where vertices have no features",
 		Help: "columns of a row that is learnt of each vertex, in place of features"},
 		func(r *Recipe, v string) error {
 			if v == "off" {

@@ -88,22 +88,22 @@ func (t *Learner) allocate(ctx context.Context) (err error) {
 		return err
 	}
 	t.Host = make([]float32, size)
-	t.embed()
-	return nil
+	return t.embed(ctx)
 }
 
 // embed has rows of the vertices learnt, if the recipe says so.
-func (t *Learner) embed() {
+func (t *Learner) embed(ctx context.Context) error {
 	r := t.Run
 	if t.Recipe.Embeddings == 0 {
-		return
+		return nil
 	}
 	t.Rows = embedding.New(embedding.Options{
 		Vertices: int(r.Data.About.Vertices), Columns: t.Recipe.Embeddings, Seed: t.Recipe.Seed, Optimizer: t.Recipe.Optimizer,
+		Features: r.Data.About.Features - t.Recipe.Embeddings, Bare: t.Recipe.Bare,
 		Shards: len(r.Data.Shards) + len(r.Session.Work.Nodes), Device: r.Device,
 	})
 	t.Extras = append(t.Extras, t.Rows)
-	r.Data.Features.Learn(t.Rows.Rows())
+	return t.Rows.Join(ctx, r.Session, r.Data)
 }
 
 // Doubt returns what is wrong before a step has begun; "" if nothing is known to be.

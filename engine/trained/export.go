@@ -41,7 +41,7 @@ func Export(to io.Writer, path string, index int) error {
 	all := checkpoint.Section{Read: func([]float32) []float32 { return w.Weights }, Params: w.model.Params()}
 	sections := []checkpoint.Section{all}
 	if w.rows != nil {
-		sections = append(sections, embedding.Section("", int(w.about.Vertices), w.about.Features, func() []float32 { return w.rows }))
+		sections = append(sections, embedding.Section("", int(w.about.Vertices), w.columns, func() []float32 { return w.rows }))
 	}
 	if err := checkpoint.Write(to, sections, metadata); err != nil {
 		return fmt.Errorf("write the model: %w", err)
@@ -65,6 +65,9 @@ func (w *Weighed) metadata() (map[string]string, error) {
 	}
 	if w.kind != task.Kinds[0] {
 		metadata["task"] = w.kind.Name
+	}
+	if w.rows != nil {
+		metadata["embeddings"] = strconv.Itoa(w.columns)
 	}
 	if w.training != "" {
 		metadata["training"] = w.training
@@ -105,7 +108,10 @@ func (w *Weighed) steps() ([]nn.Step, error) {
 	f, c := w.about.Features, w.about.Classes
 	features := nn.Step{Name: "features", Equation: normalised[w.how], Tensors: []string{}, In: f, Out: f}
 	if w.rows != nil {
-		features.Equation, features.Tensors = "x = the row of "+embedding.Name+" with the number of the vertex, in the order of predictions.", []string{embedding.Name}
+		features.Equation, features.Tensors = "x = the row of "+embedding.Name+" with the number of the vertex in the dataset.", []string{embedding.Name}
+		if n := w.fixed(); n > 0 {
+			features.Equation = strings.Replace(normalised[w.how], "x =", fmt.Sprintf("the first %d columns of x =", n), 1) + " Those that follow = the row of " + embedding.Name + " with the number of the vertex in the dataset."
+		}
 	}
 	all := slices.Concat(
 		[]nn.Step{features},

@@ -41,6 +41,7 @@ type Weighed struct {
 	links   *link.Spec // of task link; nil: not known, or of another task
 	decoder string     // of pairs; "": vertices were learnt
 	rows    []float32  // learnt ones of the vertices; nil: there are none
+	columns int        // of rows
 	// training is the resolved recipe as JSON; "": not known.
 	training string
 	recipe   *recipe.Recipe // the same; nil: of a model file
@@ -109,7 +110,7 @@ func weighedOfCheckpoint(file *checkpoint.File, index int) (*Weighed, error) {
 	if w.kind.Pairs && r.Links != nil {
 		w.decoder = r.Links.Decoder
 	}
-	if err := w.fill(file, r.Model, prefix, r.Embeddings > 0); err != nil {
+	if err := w.fill(file, r.Model, prefix, r.Embeddings); err != nil {
 		return nil, err
 	}
 	of := resolved(r, w.model.Resolved(), c.how, c.Models[index].History)
@@ -180,13 +181,19 @@ func weighedOfModel(file *checkpoint.File, index int) (*Weighed, error) {
 	if err := w.readWords(file); err != nil {
 		return nil, err
 	}
-	return w, w.fill(file, spec, "", file.Has(embedding.Name))
+	columns := uint64(0)
+	if file.Has(embedding.Name) {
+		if columns, err = file.Uint("embeddings", uint64(w.about.Features)); err != nil {
+			return nil, err
+		}
+	}
+	return w, w.fill(file, spec, "", int(columns))
 }
 
 // fill makes the model, and reads its weights, with the learnt rows that it reads, if any.
-func (w *Weighed) fill(file *checkpoint.File, spec nn.Spec, prefix string, learnt bool) (err error) {
-	if learnt {
-		p := embedding.Param(int(w.about.Vertices), w.about.Features)
+func (w *Weighed) fill(file *checkpoint.File, spec nn.Spec, prefix string, learnt int) (err error) {
+	if w.columns = learnt; learnt > 0 {
+		p := embedding.Param(int(w.about.Vertices), learnt)
 		if w.rows, err = file.Row(prefix, []nn.Param{p}, p.Rows*p.Cols); err != nil {
 			return err
 		}
@@ -308,16 +315,25 @@ func (w *Weighed) open(shards []*graph.Shard, split int) (*dataset.Graph, error)
 		return nil, err
 	}
 	if w.rows != nil {
-		d.Features.Learn(tensor.OverF32(int(w.about.Vertices), w.about.Features, w.rows))
-		d.About.Features = w.about.Features
+		if err := embedding.Read(d, w.columns, w.rows); err != nil {
+			return nil, err
+		}
 	}
 	return d, nil
+}
+
+// fixed returns how many columns of features precede learnt rows.
+func (w *Weighed) fixed() int {
+	if w.rows == nil {
+		return 0
+	}
+	return w.about.Features - w.columns
 }
 
 // reads returns an error unless the model can read the features of a dataset, or has rows of its
 // vertices.
 func (w *Weighed) reads(about *dataset.About) error {
-	if w.rows != nil && (about.Features > 0 || about.Vertices != w.about.Vertices || about.Edges != w.about.Edges) {
+	if w.rows != nil && (about.Features+w.columns != w.about.Features || about.Vertices != w.about.Vertices || about.Edges != w.about.Edges) {
 		return fmt.Errorf("the model has learned a row of each of the %d vertices of the dataset that it was trained on: choose that one", w.about.Vertices)
 	}
 	if of := w.model.Form().Relations; of > 0 && of != about.Relations {
@@ -389,7 +405,7 @@ func inferenceMemory(what string, d *dataset.Graph, w *Weighed, least, beside, m
 		return budget.LeastInference, nil
 	}
 	const rows = 4 << 20 // their order, and those that are yielded
-	others := beside + budget.Program + rows + 4*(2*uint64(len(w.Weights))+uint64(w.model.Added())+uint64(len(w.rows))) + 4*uint64(len(d.Training)) + d.Features.Bytes()
+	others := beside + budget.Program + rows + 4*(2*uint64(len(w.Weights))+uint64(w.model.Added())+uint64(len(w.rows))+w.about.Vertices*uint64(w.fixed())) + 4*uint64(len(d.Training)) + d.Features.Bytes()
 	if w.model.Form().Weighting == sample.Symmetric {
 		others += 4 * uint64(d.Topology.Vertices()) // degrees
 	}

@@ -36,7 +36,7 @@ func (c *Jobs) Start(ctx context.Context, r api.TrainRequest) (string, error) {
 		}
 		s = c.cfg.Plan.State() // it took a while
 	}
-	by, why, err := recipe.StrategyOf(r.Strategy, from.Task(r.Task), s, d)
+	by, why, err := recipe.StrategyOf(r.Strategy, from.Task(r.Task), recipe.LearnsRows(&r, d), s, d)
 	if err != nil {
 		return "", err
 	}

@@ -179,7 +179,7 @@ func (f *Forecaster) subject(ctx context.Context, r *api.ForecastRequest, folder
 	if d.Stage == plan.Importing {
 		return nil, nil, api.Conflict("dataset %s is still being imported by node %s: ask when it is ready", d.Name, state.NameOf(d.Importer))
 	}
-	if by == strategy.Auto && d.About.Features == 0 {
+	if by == strategy.Auto && recipe.LearnsRows(&r.Job, d) {
 		by = leap.Name // as a job would
 	}
 	whole, _, err := recipe.Of(r.Job, by, nil, state, d)

@@ -81,7 +81,7 @@ func TestStrategyOfLinks(t *testing.T) {
 	d := plan.Dataset{Nodes: []string{"a", "b"}, Shards: []plan.Shard{{Holders: []int{0}}, {Holders: []int{1}}}}
 	s := &plan.State{Members: map[string]plan.Member{"a": {}, "b": {}}}
 	for learns, want := range map[string]string{"link": "leap", "": "auto", "class": "auto"} {
-		if by, why, err := StrategyOf("", learns, s, d); by != want || why == "" || err != nil {
+		if by, why, err := StrategyOf("", learns, false, s, d); by != want || why == "" || err != nil {
 			t.Errorf("%q: %s, since %q: %v; want %s", learns, by, why, err, want)
 		}
 	}

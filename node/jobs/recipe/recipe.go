@@ -92,7 +92,7 @@ func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at 
 	if kind.Pairs && r.WeightDecay == nil {
 		recipe.Optimizer.WeightDecay = 0 // products of embeddings would shrink to nothing
 	}
-	recipe.LearnRows(About(d), said...)
+	recipe.LearnRows(About(d), bareColumns(d), said...)
 	recipe.Sharing.Deterministic = r.Deterministic
 	if by != strategy.Single { // the zero Settings are those
 		recipe.Sharing.Strategy = by
@@ -191,6 +191,18 @@ func About(d plan.Dataset) dataset.About {
 		a.Splits = append(a.Splits, graph.SplitInfo{Train: s.Train, Val: s.Val, Test: s.Test})
 	}
 	return a
+}
+
+// bareColumns lists the columns of features that say that a vertex is of a type without any.
+func bareColumns(d plan.Dataset) (all []int) {
+	if t, err := graph.ParseTypes(d.About.Types, d.About.Vertices, d.About.Features); err == nil && t != nil {
+		for _, of := range t.Vertices {
+			if of.Bare {
+				all = append(all, of.First)
+			}
+		}
+	}
+	return all
 }
 
 // Read returns the recipe of a job: an empty one if another version of hopmesh wrote it.

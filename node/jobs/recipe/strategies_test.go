@@ -13,7 +13,7 @@ import (
 func TestStrategiesThatMayBeAskedFor(t *testing.T) {
 	all := Strategies.Choices()
 	for _, name := range all {
-		if got, why, err := StrategyOf(name, "", &plan.State{}, plan.Dataset{}); err != nil || name != "auto" && got != name || why == "" {
+		if got, why, err := StrategyOf(name, "", false, &plan.State{}, plan.Dataset{}); err != nil || name != "auto" && got != name || why == "" {
 			t.Errorf("%s is %q, since %q: %v", name, got, why, err)
 		}
 	}
@@ -23,7 +23,7 @@ func TestStrategiesThatMayBeAskedFor(t *testing.T) {
 		}
 	}
 	want := `there is no strategy "ddp": choose one of ` + strings.Join(all, ", ")
-	if _, _, err := StrategyOf("ddp", "", &plan.State{}, plan.Dataset{}); err == nil || !strings.Contains(err.Error(), want) {
+	if _, _, err := StrategyOf("ddp", "", false, &plan.State{}, plan.Dataset{}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -2,9 +2,11 @@ package recipe
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/node/api"
@@ -82,5 +84,56 @@ func TestFanoutsByRelation(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
+	}
+}
+
+// Rows of vertices are learnt where these have no features: of all, unless the request says no, or of
+// those of some types, if it says so.
+func TestRecipesThatLearnRows(t *testing.T) {
+	types := graph.Types{
+		Vertices:  []graph.VertexType{{Name: "author", Vertices: 40, Features: 3}, {Name: "paper", Vertices: 60, First: 3, Features: 1, Bare: true}},
+		Relations: []graph.Relation{{Source: "author", Name: "writes", Target: "paper"}},
+	}
+	typed, bare := sweepable, sweepable
+	typed.About.Features, bare.About.Features = 4, 0
+	var err error
+	if typed.About.Types, err = types.Text(); err != nil {
+		t.Fatal(err)
+	}
+	given := func(value string) []api.Setting { return []api.Setting{{Key: "train.embeddings", Value: value}} }
+	for _, c := range []struct {
+		d       plan.Dataset
+		set     []api.Setting
+		columns int
+		bare    []int
+		refused string
+	}{
+		{sweepable, nil, 0, nil, ""},
+		{sweepable, given("8"), 0, nil, "{train.embeddings} is for vertices without features"},
+		{bare, nil, 64, nil, ""},
+		{bare, given("8"), 8, nil, ""},
+		{bare, given("off"), 0, nil, "the dataset has no features for the model to read"},
+		{bare, given("-3"), 0, nil, "{train.embeddings} is -3"},
+		{typed, nil, 0, nil, ""},
+		{typed, given("8"), 8, []int{3}, ""},
+	} {
+		r, err := ofOne(api.TrainRequest{Dataset: "d", Set: c.set}, strategy.Single, c.d, strategy.Place{})
+		if c.refused != "" {
+			if err == nil || !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("%v of %d features: %v", c.set, c.d.About.Features, err)
+			}
+			continue
+		}
+		if err != nil || r.Embeddings != c.columns || !slices.Equal(r.Bare, c.bare) {
+			t.Errorf("%v of %d features: %d columns, %v, %v", c.set, c.d.About.Features, r.Embeddings, r.Bare, err)
+		}
+		if rows := LearnsRows(&api.TrainRequest{Set: c.set}, c.d); rows != (c.columns > 0) {
+			t.Errorf("%v of %d features: rows are learnt: %v", c.set, c.d.About.Features, rows)
+		}
+	}
+	d := plan.Dataset{Nodes: []string{"a", "b"}, Shards: []plan.Shard{{Holders: []int{0}}, {Holders: []int{1}}}}
+	s := &plan.State{Members: map[string]plan.Member{"a": {}, "b": {}}}
+	if by, why, err := StrategyOf("", "", true, s, d); by != "leap" || why == "" || err != nil {
+		t.Errorf("%s, since %q: %v", by, why, err)
 	}
 }
