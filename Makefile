@@ -308,6 +308,11 @@ scale: build ## a graph that no daemon could hold, on four of 1 GiB each; goes o
 accuracy: ## recipes of known accuracy; goes on where it stopped (ROWS=cora,photo selects, NODES=3 compares)
 	$(GO) run ./scripts/accuracy -rows '$(ROWS)' -nodes '$(or $(NODES),0)' $(call page,-out,accuracy$(if $(NODES),-nodes))
 
+# Graphs that are not in this repository, such as wn18rr, are in the folder TRIPLES.
+.PHONY: links
+links: $(PYTHON_TESTS) ## filtered ranks of knowledge graphs, beside PyG; goes on where it stopped (ROWS=umls selects, TRIPLES=DIR has more graphs)
+	$(GO) run ./scripts/links -rows '$(ROWS)' -more '$(TRIPLES)' -python $(PYTHON_TESTS)/bin/python $(call page,-out,links)
+
 .PHONY: ablation
 ablation: ## grappa's halo, sweep and corrections beside one machine; goes on where it stopped (ROWS=cora selects, PLOT=FILE draws elsewhere)
 	$(GO) run ./scripts/ablation -rows '$(ROWS)' -plot '$(or $(PLOT),$(if $(ROWS),,scripts/ablation/means.svg))' $(call page,-out,ablation)

@@ -50,8 +50,9 @@ const (
 	KindGrantAccess
 	KindRevokeAccess
 	KindScheduleJob
-	KindTypes // of no command: a DefineDataset with types, see since
-	KindEdges // of no command: a DefineDataset with features of edges, see since
+	KindTypes   // of no command: a DefineDataset with types, see since
+	KindEdges   // of no command: a DefineDataset with features of edges, see since
+	KindTriples // of no command: a DefineDataset of triples
 )
 
 type (

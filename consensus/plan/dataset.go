@@ -55,8 +55,10 @@ type About struct {
 	Targets  string `json:"targets,omitempty"` // empty: one class each
 	// Types describes the types of vertices and the relations of edges, in the engine's JSON; empty:
 	// there is one of each.
-	Types    string `json:"types,omitempty"`
-	Weighted bool   `json:"weighted,omitempty"`
+	Types string `json:"types,omitempty"`
+	// Triples means that edges are triples with a given split, as Types says.
+	Triples  bool `json:"triples,omitempty"`
+	Weighted bool `json:"weighted,omitempty"`
 	// EdgeFeatures is how many features edges have.
 	EdgeFeatures int    `json:"edge_features,omitempty"`
 	Sparse       bool   `json:"sparse,omitempty"`

@@ -13,7 +13,7 @@ import (
 // Newest is the newest command that this version knows. It is the version number of the plan: all
 // that a version adds to what the plan can be, a command or a field of the state, comes with a
 // command of its own, whose number says who knows of it.
-var Newest = KindEdges
+var Newest = KindTriples
 
 // Silent is the newest command that a program may know which does not say what it knows when it
 // joins.
@@ -43,6 +43,8 @@ func since(c Command) Kind {
 	switch c := c.(type) {
 	case DefineDataset:
 		switch {
+		case c.About.Triples:
+			return KindTriples
 		case c.About.EdgeFeatures > 0:
 			return KindEdges
 		case c.About.Types != "":

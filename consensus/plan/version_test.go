@@ -42,7 +42,7 @@ func TestCommandsWaitForAllMembers(t *testing.T) {
 	if err := s.May(DefineDataset{ID: "d1"}); err != nil {
 		t.Errorf("a command without the field: %v", err)
 	}
-	for since, wide := range map[Kind]Command{KindScheduleJob: DefineDataset{ID: "d1", About: About{Targets: "numbers"}}, KindTypes: DefineDataset{ID: "d1", About: About{Types: "{}"}}, KindEdges: DefineDataset{ID: "d1", About: About{EdgeFeatures: 2}}} {
+	for since, wide := range map[Kind]Command{KindScheduleJob: DefineDataset{ID: "d1", About: About{Targets: "numbers"}}, KindTypes: DefineDataset{ID: "d1", About: About{Types: "{}"}}, KindTriples: DefineDataset{ID: "d1", About: About{Types: "{}", Triples: true}}, KindEdges: DefineDataset{ID: "d1", About: About{EdgeFeatures: 2}}} {
 		s := must(t, s, s.Index+1, UpdateMember{ID: "b", Knows: since - 1})
 		if err := s.May(wide); !errors.Is(err, ErrNotAllKnow) {
 			t.Errorf("a field that a member does not know: %v", err)

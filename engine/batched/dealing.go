@@ -91,13 +91,13 @@ func (b *Batched) sample(ctx context.Context, h *slot.Worker, s *slot.Slot, g *s
 	if edges := b.Sources.Topology(g.Roots); edges != nil {
 		h.Sampler.Within(edges)
 	}
+	if b.Run.Data.Links != nil {
+		h.Sampler.Prune(&s.Pairs)
+	}
 	if err := h.Sampler.Sample(ctx, &g.Batch, uint64(epoch), uint64(s.Step), g.Roots); err != nil {
 		return err
 	}
 	for i := range g.Batch.Blocks {
-		if b.Run.Data.Links != nil {
-			s.Pairs.Prune(&g.Batch.Blocks[i])
-		}
 		if !b.Onward {
 			g.Batch.Blocks[i].Transpose()
 		}

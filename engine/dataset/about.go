@@ -17,6 +17,11 @@ type About struct {
 	Relations int
 	// EdgeFeatures is how many columns of features edges have.
 	EdgeFeatures int
+	// Triples is how many relations triples have whose split is given; 0: edges are no triples.
+	// Relations counts those of messages then, each of which has another one back.
+	Triples int
+	// Given is how many triples each part of the split has, where types are known.
+	Given *[3]uint64
 	// Ends are the types at which they end, where types are known: shards do not name them.
 	Ends string
 	// Balance are the weights of losses that balance the targets of training vertices (see
@@ -44,7 +49,7 @@ func DescribePart(shards []*graph.Shard, summaries []*sample.Summary, seeds []*g
 		a.Features, a.Classes, a.Targets = s.Features, s.Classes, s.Targets
 		a.EdgeFeatures = s.EdgeRows.Columns
 		if s.Related != nil {
-			a.Relations = s.Related.Count
+			a.Relations, a.Triples = s.Related.Seen(), s.Related.Triples()
 		}
 		of := (*graph.Seeds)(nil)
 		if n < len(seeds) {

@@ -29,6 +29,8 @@ type Graph struct {
 	Mapped   uint64      // bytes of the shards
 	Copied   uint64      // bytes of what Link has made
 	Entries  float64     // of a vertex' sparse features, on average
+
+	whole *sample.Topology // with edges that are not for messages; nil: there are none
 }
 
 // Open returns the graph of shards that are all here.
@@ -49,7 +51,7 @@ func Open(shards []*graph.Shard, split int, normalise string) (*Graph, error) {
 		}
 	}
 	d.learn(nil)
-	return d, nil
+	return d, d.hide()
 }
 
 // OpenPart returns the graph of shards of which only some are held here, and the others as
@@ -76,7 +78,7 @@ func OpenPart(held []*graph.Shard, r *replica.Replica, split int, normalise stri
 		}
 	}
 	d.learn(r.Seeds)
-	return d, nil
+	return d, d.hide()
 }
 
 // learn lists the vertices that are learnt from: of shards without labels here by their

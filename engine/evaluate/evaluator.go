@@ -18,6 +18,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
 
 // Nodes is what evaluation needs of the nodes that share a run. Its zero value stands for
@@ -56,7 +57,7 @@ type Evaluator struct {
 func New(d *dataset.Graph, nodes Nodes, of task.Spec) *Evaluator {
 	e := &Evaluator{Inference: NewInference(d, nodes)}
 	if d.Links != nil {
-		e.links = &links{scorer: link.NewScorer(d.Links, of.Loss)}
+		e.links = &links{scorer: link.NewScorer(d.Links, of.Loss, link.Threads{Open: func(threads int) tensor.Device { return cpu.New(threads) }})}
 		return e
 	}
 	e.scorer = newScorer(of)
@@ -65,6 +66,14 @@ func New(d *dataset.Graph, nodes Nodes, of task.Spec) *Evaluator {
 		e.ranks = &e.scorer.ranks
 	}
 	return e
+}
+
+// Open makes it ready to run: see Inference.Open.
+func (e *Evaluator) Open(device tensor.Device, work tensor.Arena, o Options) error {
+	if e.links != nil {
+		e.links.scorer.Threads(o.Threads)
+	}
+	return e.Inference.Open(device, work, o)
 }
 
 // Evaluate evaluates a model that was added. All nodes of the run call it for the same

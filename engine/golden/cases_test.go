@@ -20,6 +20,9 @@ type variant struct {
 	typed  bool // of the graph with relations, by the models that tell them apart
 	along  bool // of the graph with features of edges, by the models that read them
 	bare   bool // of a graph of whose vertices, or of those of a type, rows are learnt
+	// triples means that pairs of the graph of triples are learnt, by some of those models and
+	// by embeddings alone.
+	triples bool
 }
 
 // variants are all strategies with their defaults, and those settings that have arithmetic
@@ -122,6 +125,11 @@ var variants = []variant{
 	{name: "single,typed,rows", strategy: "single", typed: true, bare: true, exact: true},
 	{name: "leap,typed,rows", strategy: "leap", typed: true, bare: true, exact: true},
 	{name: "leap,rows,links", strategy: "leap", bare: true, task: "link", models: some, set: []string{"leap.mode=stay"}},
+	{name: "single,triples", strategy: "single", task: "link", triples: true, exact: true},
+	{name: "centric,triples", strategy: "centric", task: "link", triples: true, exact: true},
+	{name: "leap,triples,stay", strategy: "leap", task: "link", triples: true, exact: true, set: []string{"leap.mode=stay"}},
+	{name: "leap,triples,migrate", strategy: "leap", task: "link", triples: true, exact: true, set: []string{"leap.mode=migrate", "leap.cache=40"}},
+	{name: "leap,triples,softmax", strategy: "leap", task: "link", triples: true, set: []string{"train.loss=sampled_softmax", "link.negatives=3", "link.ranks=20", "train.metric=mrr"}},
 
 	{name: "graph", strategy: "graph", full: true, set: []string{"pipe.ways=3"}},
 	{name: "graph,reader", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=3", "pipe.first=reader"}},
@@ -137,6 +145,9 @@ func (v *variant) trains() []model {
 	}
 	if v.along {
 		return along
+	}
+	if v.triples {
+		return ofTriples
 	}
 	return slices.DeleteFunc(slices.Clone(models), func(m model) bool { return v.models != nil && !slices.Contains(v.models, m.name) })
 }

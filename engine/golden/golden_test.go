@@ -102,6 +102,9 @@ func TestWeightsAreThoseOfTheTable(t *testing.T) {
 				if v.bare && !v.typed {
 					shards = all["bare"]
 				}
+				if v.triples {
+					shards = all["triples"]
+				}
 				t.Run(v.name+"/"+m.name, func(t *testing.T) {
 					t.Parallel()
 					what := refused
@@ -176,15 +179,15 @@ func known(key string) bool {
 func checkExact(t *testing.T, got table) {
 	t.Helper()
 	type batches struct {
-		full, typed, along, bare bool
-		task                     string
+		full, typed, along, bare, triples bool
+		task                              string
 	}
 	first := map[batches]string{}
 	for _, v := range variants {
 		if !v.exact {
 			continue
 		}
-		of := batches{v.full, v.typed, v.along, v.bare, v.task}
+		of := batches{v.full, v.typed, v.along, v.bare, v.triples, v.task}
 		if first[of] == "" {
 			first[of] = v.name
 		}

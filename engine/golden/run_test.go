@@ -45,6 +45,7 @@ func graphs(t *testing.T) map[string][]*graph.Shard {
 	all[""] = all["class"]
 	all["along"] = enginetest.Cut(t, enginetest.Described(true), 5, "")
 	all["bare"] = enginetest.Bare(t, 300)
+	all["triples"] = enginetest.Triples(t, 5)
 	all["typed"] = enginetest.Cut(t, enginetest.Typed(relations...), 5, "")
 	return all
 }
@@ -111,6 +112,13 @@ func recipeOf(v variant, m model) (recipe.Recipe, error) {
 		r.Model.Hidden, r.Model.Heads = 5, 2
 	}
 	r.Learn(task.Named(v.task))
+	if v.triples {
+		r.Model.Tell(2*enginetest.TripleRelations, "")
+		if err := r.LearnTriples(dataset.About{Triples: enginetest.TripleRelations, Given: enginetest.GivenTriples()}, false); err != nil {
+			return r, err
+		}
+		r.RankPairs()
+	}
 	r.Sharing.Strategy, r.Sharing.Deterministic = v.strategy, true
 	for _, s := range slices.Concat(m.set, v.set) {
 		key, value, _ := strings.Cut(s, "=")

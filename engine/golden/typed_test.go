@@ -12,6 +12,14 @@ var typed = []model{
 	{name: "rgcn-bases", model: "rgcn", layers: 2, set: []string{"rgcn.bases=2"}},
 }
 
+// ofTriples are the models of the graph of triples.
+var ofTriples = []model{
+	{name: "rgcn", model: "rgcn", layers: 2, usual: true},
+	{name: "hetero-sage", model: "hetero:sage", layers: 2},
+	{name: "sage", model: "sage", layers: 2},
+	{name: "mlp", model: "mlp", layers: 1, usual: true},
+}
+
 // relations are those of the graph, and the types at which they end.
 var (
 	relations = []string{"wrote", "edited", enginetest.Back + "wrote", enginetest.Back + "edited"}

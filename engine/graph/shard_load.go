@@ -60,7 +60,10 @@ func (s *Shard) loadMetadata(format string) error {
 		if err != nil || n < 1 || n > MaxRelations {
 			return fmt.Errorf("its metadata has %.20q relations, which is no number from 1 to %d", text, MaxRelations)
 		}
-		s.Related = &Related{Count: n}
+		s.Related = &Related{Count: n, Given: meta["triples"] != ""}
+		if s.Related.Given && n%tripleKinds != 0 {
+			return fmt.Errorf("its metadata has %d relations of triples, which are no %d for each", n, tripleKinds)
+		}
 	}
 	if err := loadEdgeColumns(s, meta[EdgeFeatures]); err != nil {
 		return err

@@ -162,7 +162,7 @@ func (s *Shard) Shed() {
 // valuesElsewhere returns what is known of the values of edges that are not here.
 func (s *Shard) valuesElsewhere() (v EdgeValues) {
 	if s.Related != nil {
-		v.Related = &Related{Count: s.Related.Count}
+		v.Related = &Related{Count: s.Related.Count, Given: s.Related.Given}
 	}
 	v.EdgeRows.Columns = s.EdgeRows.Columns
 	return v

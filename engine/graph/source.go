@@ -28,7 +28,7 @@ type Source interface {
 
 // Meta describes a source before it is read through.
 type Meta struct {
-	Format   string // npz, planetoid, ogb, csv, parquet, typed, rmat, sbm
+	Format   string // npz, planetoid, ogb, csv, parquet, typed, triples, rmat, sbm
 	Vertices uint32
 	// Edges is the number of edges in the source, before mirroring and merging.
 	Edges    uint64

@@ -20,6 +20,9 @@ type Types struct {
 	Vertices []VertexType `json:"vertices"`
 	// Relations are what edges are; an edge is of one of them, by its place in this list.
 	Relations []Relation `json:"relations"`
+	// Given is how many triples are for training, validation and test, where edges are triples with
+	// a given split (see Numbers); nil: they are not.
+	Given *[3]uint64 `json:"given,omitempty"`
 }
 
 // A VertexType is a type of vertices. Columns of its features, from First on, are zeros in
@@ -99,7 +102,7 @@ func (t *Types) Check(vertices uint64, features int) error {
 		}
 		names[r.String()] = true
 	}
-	return nil
+	return t.checkGiven()
 }
 
 // CheckTypeName returns an error unless a type or a relation may be called so.
@@ -110,8 +113,12 @@ func CheckTypeName(name string) error {
 	return nil
 }
 
-// Ends returns the number of the type at which each relation ends, as a spec of a model has them.
+// Ends returns the number of the type at which each relation ends, as a spec of a model has them;
+// "" of triples, where all end at one.
 func (t *Types) Ends() string {
+	if t.Given != nil {
+		return ""
+	}
 	words := make([]string, 0, len(t.Relations))
 	for _, r := range t.Relations {
 		at := slices.IndexFunc(t.Vertices, func(of VertexType) bool { return of.Name == r.Target })
@@ -152,7 +159,8 @@ func ParseTypes(text string, vertices uint64, features int) (*Types, error) {
 
 // Related holds the relations of a shard's in-edges.
 type Related struct {
-	Count int // of the graph's relations
+	Count int  // of the graph's relations, or of the numbers of triples
+	Given bool // edges are triples with a given split: see Types.Numbers
 	// Of is the relation of each edge, a whole number below Count, in the form of weights, so that
 	// it travels wherever they do; nil if the edges are not here.
 	Of []float32
@@ -163,7 +171,7 @@ func (m *Meta) Related() *Related {
 	if m.Types == nil {
 		return nil
 	}
-	return &Related{Count: len(m.Types.Relations)}
+	return &Related{Count: m.Types.Numbers(), Given: m.Types.Given != nil}
 }
 
 // WeightsName returns what the array of the weights of edges is called in a shard.

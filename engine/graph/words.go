@@ -27,6 +27,9 @@ var arrays = map[string]string{
 	"original_ids.bytes":   "the ids of the source, one after another",
 }
 
+// arraysOfTriples describes relations where edges are triples with a given split.
+const arraysOfTriples = "the number of each edge: with R relations that \"types\" lists, below R it is the relation of a triple for training, below 2R the same from tail to head, below 3R of one for validation, and below 4R of one for test"
+
 // sizes returns the fields of the metadata that shard files and skeletons share.
 func (s *Shard) sizes(format string) map[string]string {
 	sizes := map[string]string{
@@ -45,6 +48,9 @@ func (s *Shard) sizes(format string) map[string]string {
 	}
 	if s.Related != nil {
 		sizes["relations"] = strconv.Itoa(s.Related.Count)
+		if s.Related.Given {
+			sizes["triples"] = "given"
+		}
 	}
 	if n := s.EdgeRows.Columns; n > 0 {
 		sizes[EdgeFeatures] = strconv.Itoa(n)
@@ -58,6 +64,9 @@ func (s *Shard) Metadata(tensors []safetensors.Tensor) (map[string]string, error
 	about := map[string]string{}
 	for _, t := range tensors {
 		about[t.Name] = arrays[t.Name]
+		if t.Name == "relations" && s.Related != nil && s.Related.Given {
+			about[t.Name] = arraysOfTriples
+		}
 	}
 	text, err := json.Marshal(about)
 	if err != nil {

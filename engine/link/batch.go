@@ -9,15 +9,18 @@ import (
 )
 
 // WordsOfPair is how many words of a group a pair takes: the rows of its vertices among the
-// group's, and 1, or 0 for a negative.
+// group's, and 1, or 0 for a negative, plus twice the relation.
 const WordsOfPair = 3
+
+// yes is the bit of a word that a negative lacks.
+const yes = 1
 
 // A Batch is the pairs of one step. All nodes of a run make the same one. It keeps its memory.
 type Batch struct {
 	of      *Pairs
 	epoch   uint64
 	sources []uint32
-	pairs   []Pair // by source, then by target
+	pairs   []Pair // by source, then by target, then by relation
 	ends    map[uint32]struct{}
 	at      map[uint32]int32 // of the vertices of a group: their rows
 	marked  []bool           // of a block's vertices: they are among ends
@@ -44,9 +47,9 @@ func (b *Batch) Begin(of *Pairs, places []uint32, epoch int) {
 	slices.SortFunc(b.pairs, compare)
 }
 
-// compare orders pairs by source, then by target.
+// compare orders pairs by source, then by target, then by relation.
 func compare(a, b Pair) int {
-	return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Target, b.Target))
+	return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Relation, b.Relation))
 }
 
 // Sources returns the sources of the pairs, each once, in the order of the step. Who computes a
@@ -70,9 +73,14 @@ func (b *Batch) Ends(to []uint32, words []int32, sources []uint32) (vertices []u
 		i, _ := slices.BinarySearchFunc(b.pairs, Pair{Source: source}, compare)
 		for ; i < len(b.pairs) && b.pairs[i].Source == source; i++ {
 			of := b.pairs[i]
-			first := row(source)
-			words = append(words, first, row(of.Target), 1)
+			first, relation := row(source), 2*int32(of.Relation)
+			words = append(words, first, row(of.Target), relation|yes)
 			for n := range b.of.Negatives {
+				if b.of.Relations > 0 {
+					no := b.of.corrupt(of, b.epoch, n)
+					words = append(words, row(no.Source), row(no.Target), relation)
+					continue
+				}
 				words = append(words, first, row(b.negative(of, n)), 0)
 			}
 		}
@@ -80,9 +88,10 @@ func (b *Batch) Ends(to []uint32, words []int32, sources []uint32) (vertices []u
 	return to, words
 }
 
-// Prune takes the pairs of the step, in both directions, out of a sampled block: what is to be
-// found out must not pass along itself.
-func (b *Batch) Prune(block *sample.Block) {
+// Prune implements sample.Pruner. It takes the pairs of the step, in both directions, out of a
+// block: what is to be found out must not pass along itself. Of triples, other relations between the
+// same vertices stay, unless the model can't tell them apart.
+func (b *Batch) Prune(block *sample.Block, related bool) {
 	b.marked = slices.Grow(b.marked[:0], len(block.Vertices))
 	some := false
 	for _, v := range block.Vertices {
@@ -92,18 +101,33 @@ func (b *Batch) Prune(block *sample.Block) {
 	if !some {
 		return
 	}
-	block.Remove(func(target, source int) bool {
-		if !b.marked[target] || !b.marked[source] || target == source {
+	triples := b.of.Relations > 0
+	block.Remove(func(target, source, entry int) bool {
+		if !b.marked[target] || !b.marked[source] || target == source && !triples {
 			return false
 		}
 		u, v := block.Vertices[source], block.Vertices[target]
-		return b.has(Pair{u, v}) || b.has(Pair{v, u})
+		if triples && related {
+			return b.hasTriple(u, v, int(block.Values[entry]))
+		}
+		return b.has(u, v) || b.has(v, u)
 	})
 }
 
-// has reports whether a pair is one of the step's.
-func (b *Batch) has(pair Pair) bool {
-	_, is := slices.BinarySearchFunc(b.pairs, pair, compare)
+// has reports whether a pair, of any relation, is one of the step's.
+func (b *Batch) has(source, target uint32) bool {
+	i, _ := slices.BinarySearchFunc(b.pairs, Pair{Source: source, Target: target}, compare)
+	return i < len(b.pairs) && b.pairs[i].Source == source && b.pairs[i].Target == target
+}
+
+// hasTriple reports whether the edge from u to v, which has this number in place of a relation, is
+// for a triple of the step.
+func (b *Batch) hasTriple(u, v uint32, number int) bool {
+	relation, _, reversed := graph.TripleOf(number, b.of.Relations)
+	if reversed {
+		u, v = v, u
+	}
+	_, is := slices.BinarySearchFunc(b.pairs, Pair{u, v, uint32(relation)}, compare)
 	return is
 }
 
@@ -111,5 +135,5 @@ func (b *Batch) has(pair Pair) bool {
 func (s *Spec) StepBytes(pairs int) uint64 {
 	const entry = 48 // of a map
 	ends := uint64(pairs) * uint64(2+s.Negatives)
-	return uint64(pairs)*(8+4+2*entry) + ends*(4+4*WordsOfPair+entry)
+	return uint64(pairs)*(pairBytes+4+2*entry) + ends*(4+4*WordsOfPair+entry)
 }

@@ -3,11 +3,12 @@ package link
 import "github.com/hopmesh/hopmesh/engine/nn"
 
 var distMultDecoder = decoder{
-	name: "distmult",
+	name: OfTriples,
 	weights: func(width, relations int) []nn.Weight {
 		return []nn.Weight{{Name: "weight", Rows: relations, Cols: width, Initial: nn.Ones}}
 	},
 	equation: "s = the sum over columns of y * z * decoder.weight, where y and z are the embeddings of two vertices.",
+	related:  "s = the sum over columns of y * z * decoder.weight[r], where y and z are the embeddings of head and tail, and r is the place of the relation among the dataset's.",
 	new:      func(int) Decoder { return distMult{} },
 	blocks:   newDistMultBlocks,
 	beside:   func(int, int) int { return 0 },

@@ -27,6 +27,10 @@ type Spec struct {
 	Margin float64 `json:"margin,omitempty"`
 	// Ranks is among how many drawn vertices evaluations rank a pair, or All; 0: they don't.
 	Ranks int `json:"ranks,omitempty"`
+	// Relations is how many relations triples have whose split is given; 0: pairs have none, and
+	// their split is drawn. Given is then how many triples each part has, and Split their shares.
+	Relations int        `json:"relations,omitempty"`
+	Given     *[3]uint64 `json:"given,omitempty"`
 }
 
 // Default returns the Spec of a recipe that says nothing.
@@ -65,6 +69,12 @@ func (s *Spec) Check() error {
 		return fmt.Errorf("{link.negatives} come from %q: give one of %v", s.From, Froms)
 	case !(s.Margin >= 0) || math.IsInf(s.Margin, 1):
 		return fmt.Errorf("{link.margin} is %g: give a number above 0, such as %d", s.Margin, usualMargin)
+	case s.Relations < 0 || s.Relations > graph.MaxRelations || (s.Relations > 0) != (s.Given != nil):
+		return fmt.Errorf("pairs have %d relations, and there may be 0 to %d with a given split", s.Relations, graph.MaxRelations)
+	case s.Relations > 0 && s.From != "" && s.From != Uniform:
+		return fmt.Errorf("{link.negatives} come from %q, and those of triples replace heads and tails by any vertices: leave %s out", s.From, s.From)
+	case s.Relations > 0 && s.Decoder == mlpDecoder.name:
+		return fmt.Errorf("{link.decoder} is %s, which knows no relations, and the dataset has triples: choose %s", s.Decoder, distMultDecoder.name)
 	case s.Ranks < All || s.Ranks > MostRanks:
 		return fmt.Errorf("{link.ranks} is %d: give all, 0, or up to %d vertices", s.Ranks, MostRanks)
 	}
@@ -72,8 +82,12 @@ func (s *Spec) Check() error {
 }
 
 // A Pair is an edge that is learnt or scored. Where the graph has the edge in both directions,
-// one of them stands for both.
-type Pair struct{ Source, Target uint32 }
+// one of them stands for both. Of a triple, Source is the head and Target the tail; else Relation
+// is 0.
+type Pair struct{ Source, Target, Relation uint32 }
+
+// pairBytes is how much memory a Pair takes.
+const pairBytes = 12
 
 // Pairs are the pairs of a graph, each in a part of the split. They are the same on all nodes,
 // since they depend on the edges and the seed alone. They are safe for concurrent use.
@@ -82,7 +96,8 @@ type Pairs struct {
 	// Of are the pairs of each part, by target, then by source.
 	Of [graph.Test + 1][]Pair
 
-	whole     *sample.Topology // all edges
+	whole     *sample.Topology // all edges, with relations for weights where they have some
+	known     known            // of triples
 	split     keyed.Key
 	negatives keyed.Key
 }
@@ -93,6 +108,12 @@ const lookEvery = 1 << 16
 // New finds the pairs of a graph, all of whose edges must be here.
 func New(ctx context.Context, s *Spec, seed uint64, whole *sample.Topology) (*Pairs, error) {
 	p := &Pairs{Spec: *s, whole: whole, split: keyed.New(seed, keyed.Split), negatives: keyed.New(seed, keyed.Negative)}
+	if s.Relations > 0 {
+		if !whole.Relates() {
+			return nil, errors.New("the edges of the dataset have no relations, and the recipe learns triples: choose a dataset of the format triples")
+		}
+		p.whole = whole.Relational()
+	}
 	for v := range whole.Vertices() {
 		if v%lookEvery == 0 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -100,7 +121,11 @@ func New(ctx context.Context, s *Spec, seed uint64, whole *sample.Topology) (*Pa
 		if !whole.Near(uint32(v)) {
 			return nil, fmt.Errorf("the edges of vertex %d are on another node: links are learnt where each node has all edges, so allow more memory with {agent.memory}", v)
 		}
-		sources, _ := whole.Row(v)
+		sources, numbers := p.whole.Row(v)
+		if s.Relations > 0 {
+			p.triples(sources, numbers, uint32(v))
+			continue
+		}
 		for i, u := range sources {
 			if int(u) == v || i > 0 && sources[i-1] == u {
 				continue
@@ -115,6 +140,9 @@ func New(ctx context.Context, s *Spec, seed uint64, whole *sample.Topology) (*Pa
 	}
 	if n := len(p.Of[graph.Train]); n > math.MaxUint32 {
 		return nil, fmt.Errorf("the graph has %d pairs for training, and a job can learn from %d: give a smaller first share to {edge-split}", n, uint32(math.MaxUint32))
+	}
+	if s.Relations > 0 {
+		return p, p.index(ctx)
 	}
 	return p, nil
 }
@@ -141,8 +169,11 @@ func (p *Pairs) edge(source, target uint32) bool {
 }
 
 // Hidden reports whether messages must not pass along an edge, in either direction: it is for
-// validation or test.
+// validation or test. Those of triples have left the topology that runs read before.
 func (p *Pairs) Hidden(target, source uint32) bool {
+	if p.Relations > 0 {
+		return false
+	}
 	part, _ := p.draw(source, target)
 	return part != graph.Train && source != target
 }
@@ -151,7 +182,7 @@ func (p *Pairs) Hidden(target, source uint32) bool {
 // of an epoch is not counted.
 func (p *Pairs) Bytes() (bytes uint64) {
 	for _, of := range p.Of {
-		bytes += 8 * uint64(cap(of))
+		bytes += pairBytes * uint64(cap(of))
 	}
-	return bytes
+	return bytes + p.known.bytes()
 }

@@ -20,7 +20,7 @@ func edges(t *sample.Topology) map[Pair]bool {
 		sources, _ := t.Row(v)
 		for _, u := range sources {
 			if int(u) != v {
-				all[Pair{uint32(u), uint32(v)}] = true
+				all[Pair{Source: uint32(u), Target: uint32(v)}] = true
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func TestEachEdgeIsInOnePart(t *testing.T) {
 	for part, pairs := range p.Of {
 		total += len(pairs)
 		for _, pair := range pairs {
-			back := Pair{pair.Target, pair.Source}
+			back := Pair{Source: pair.Target, Target: pair.Source}
 			if !left[pair] {
 				t.Fatalf("%v of part %d is no edge, or in two parts", pair, part)
 			}
@@ -97,7 +97,7 @@ func TestNegativesAreNoEdges(t *testing.T) {
 		for _, of := range p.Of[part] {
 			for epoch := range uint64(3) {
 				v := p.negative(of, epoch, 1)
-				edge := all[Pair{of.Source, v}] || all[Pair{v, of.Source}]
+				edge := all[Pair{Source: of.Source, Target: v}] || all[Pair{Source: v, Target: of.Source}]
 				if v == of.Source || edge && (epoch == 0 || !p.Hidden(of.Source, v)) {
 					t.Fatalf("in epoch %d the negative of %v is %d", epoch, of, v)
 				}
@@ -122,7 +122,7 @@ func TestVerticesJoinedToAllHaveNegatives(t *testing.T) {
 	if p.whole, err = sample.NewTopology([]*graph.Shard{{Vertices: 2, Total: 2, Indptr: []int64{0, 1, 2}, Indices: []int32{1, 0}}}); err != nil {
 		t.Fatal(err)
 	}
-	if v := p.negative(Pair{0, 1}, 1, 0); v > 1 {
+	if v := p.negative(Pair{Source: 0, Target: 1}, 1, 0); v > 1 {
 		t.Errorf("vertex %d of 2", v)
 	}
 }
@@ -190,7 +190,7 @@ func TestScores(t *testing.T) {
 	for i := range rows {
 		rows[i] = float32(r.IntN(5) - 2)
 	}
-	s := NewScorer(p, CrossEntropies)
+	s := NewScorer(p, CrossEntropies, Threads{})
 	for part := graph.Train; part <= graph.Test; part++ {
 		got, err := s.Part(t.Context(), part, rows, columns, nil)
 		if err != nil {
@@ -201,7 +201,7 @@ func TestScores(t *testing.T) {
 		loss := 0.0
 		for i := 0; i < len(pairs); i += step {
 			of := pairs[i]
-			yes, no := s.logit(rows, columns, nil, of.Source, of.Target), s.logit(rows, columns, nil, of.Source, p.negative(of, 0, 0))
+			yes, no := s.logit(rows, columns, nil, of), s.logit(rows, columns, nil, Pair{Source: of.Source, Target: p.negative(of, 0, 0)})
 			sides[metric.With], sides[metric.Without] = append(sides[metric.With], yes), append(sides[metric.Without], no)
 			loss += (math.Log1p(math.Exp(-yes)) + math.Log1p(math.Exp(no))) / 2
 		}

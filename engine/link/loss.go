@@ -13,6 +13,7 @@ const (
 	CrossEntropies = "bce"
 	BPR            = "bpr"
 	Margin         = "margin"
+	Softmax        = "sampled_softmax"
 )
 
 // usualMargin is the margin of recipes that name none.
@@ -44,6 +45,19 @@ var summands = map[string]summand{
 			}
 			return margin - ahead, -1
 		})
+	},
+	// Minus the logarithm of the probability that the pair has among its negatives.
+	Softmax: func(sum float64, slopes, logits []float64, _ float64) float64 {
+		most, all := slices.Max(logits), 0.0
+		for i, x := range logits {
+			slopes[i] = math.Exp(x - most)
+			all += slopes[i]
+		}
+		for i := range slopes {
+			slopes[i] /= all
+		}
+		slopes[0]--
+		return sum + math.Log(all) + most - logits[0]
 	},
 }
 
@@ -111,13 +125,13 @@ func (l *Loss) Sum(device tensor.Device, dz, z tensor.Matrix, words []int32, sca
 		n := pairAnd(words)
 		l.logits = l.logits[:0]
 		for i := 0; i < n; i += WordsOfPair {
-			l.logits = append(l.logits, l.decoder.Score(l.w, row(l.out, words[i]), row(l.out, words[i+1]), 0))
+			l.logits = append(l.logits, l.decoder.Score(l.w, row(l.out, words[i]), row(l.out, words[i+1]), int(words[i+2]>>1)))
 		}
 		l.slopes = slices.Grow(l.slopes[:0], len(l.logits))[:len(l.logits)]
 		sum = l.of(sum, l.slopes, l.logits, l.margin)
 		for i := 0; back && i < n; i += WordsOfPair {
 			if slope := l.slopes[i/WordsOfPair]; slope != 0 {
-				l.decoder.Back(l.dw, row(l.back, words[i]), row(l.back, words[i+1]), l.w, row(l.out, words[i]), row(l.out, words[i+1]), 0, slope*scale)
+				l.decoder.Back(l.dw, row(l.back, words[i]), row(l.back, words[i+1]), l.w, row(l.out, words[i]), row(l.out, words[i+1]), int(words[i+2]>>1), slope*scale)
 			}
 		}
 		words = words[n:]
@@ -133,7 +147,7 @@ func (l *Loss) Sum(device tensor.Device, dz, z tensor.Matrix, words []int32, sca
 
 // pairAnd returns how many words the first pair and its negatives are.
 func pairAnd(words []int32) (n int) {
-	for n = WordsOfPair; n < len(words) && words[n+2] == 0; n += WordsOfPair {
+	for n = WordsOfPair; n < len(words) && words[n+2]&yes == 0; n += WordsOfPair {
 	}
 	return n
 }

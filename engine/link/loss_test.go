@@ -16,6 +16,9 @@ import (
 // negatives each.
 var someWords = []int32{0, 1, 1, 0, 2, 0, 0, 3, 0, 2, 0, 1, 2, 2, 0, 2, 3, 0}
 
+// tripleWords are the same with relations: the last two triples have another one.
+var tripleWords = []int32{0, 1, 5, 0, 2, 4, 0, 3, 4, 0, 2, 3, 1, 2, 2, 2, 2, 2, 3, 3, 3, 0, 3, 2, 3, 1, 2}
+
 // lossOf returns a function of the rows that someWords speak of and of a decoder's weights: the
 // sum of losses and, times scale, its gradient by all of them, which is what begin is added to.
 func lossOf(t *testing.T, s *Spec, of string, columns int) (f func(x []float64, scale, begin float64) (sum float64, gradient []float64), size int) {
@@ -32,7 +35,7 @@ func lossOf(t *testing.T, s *Spec, of string, columns int) (f func(x []float64, 
 		t.Fatal(err)
 	}
 	weights := 0
-	for _, w := range known.weights(columns, relations) {
+	for _, w := range known.weights(columns, max(1, s.Relations)) {
 		weights += w.Rows * w.Cols
 	}
 	z, dz := arena.Alloc(d.Type(), rows, columns), arena.Alloc(d.Type(), rows, columns)
@@ -42,6 +45,10 @@ func lossOf(t *testing.T, s *Spec, of string, columns int) (f func(x []float64, 
 	}
 	loss := NewLoss(s, of, columns)
 	loss.Attach(w, dw)
+	words := someWords
+	if s.Relations > 0 {
+		words = tripleWords
+	}
 	return func(x []float64, scale, begin float64) (float64, []float64) {
 		gradient := slices.Repeat([]float64{begin}, len(x))
 		d.Write(z, x[:rows*columns])
@@ -49,8 +56,8 @@ func lossOf(t *testing.T, s *Spec, of string, columns int) (f func(x []float64, 
 			d.Write(w, x[rows*columns:])
 			d.Write(dw, gradient[rows*columns:])
 		}
-		without := loss.Sum(d, tensor.Matrix{}, z, someWords, scale)
-		sum := loss.Sum(d, dz, z, someWords, scale)
+		without := loss.Sum(d, tensor.Matrix{}, z, words, scale)
+		sum := loss.Sum(d, dz, z, words, scale)
 		if sum != without {
 			t.Errorf("a loss of %g without a gradient, and %g with one", without, sum)
 		}
@@ -66,9 +73,13 @@ func lossOf(t *testing.T, s *Spec, of string, columns int) (f func(x []float64, 
 // each loss.
 func TestGradientsAreFiniteDifferences(t *testing.T) {
 	const columns, h, scale, begin = 5, 1e-6, 0.7, 0.25
-	for _, decoder := range Decoders {
+	const related = "distmult of triples"
+	for _, decoder := range append(slices.Clone(Decoders), related) {
 		for _, of := range slices.Sorted(maps.Keys(summands)) {
 			s := &Spec{Decoder: decoder, Margin: 0.3}
+			if decoder == related {
+				s.Decoder, s.Relations = OfTriples, 3
+			}
 			loss, size := lossOf(t, s, of, columns)
 			r := rand.New(rand.NewPCG(1, 1))
 			at := make([]float64, size)
@@ -149,6 +160,8 @@ func TestLossesAreTheirFormulas(t *testing.T) {
 						want += (surprise(yes) + surprise(-first) + surprise(-second)) / 3
 					case BPR:
 						want += (surprise(yes-first) + surprise(yes-second)) / 2
+					case Softmax:
+						want += math.Log(1 + math.Exp(first-yes) + math.Exp(second-yes))
 					case Margin:
 						m := margin
 						if m == 0 {

@@ -99,7 +99,7 @@ func (m *mlpBlocks) Close() {
 }
 
 // Begin implements Blocks.
-func (*mlpBlocks) Begin(tensor.Matrix) {}
+func (*mlpBlocks) Begin(tensor.Matrix, int) {}
 
 // Score implements Blocks.
 func (m *mlpBlocks) Score(ctx context.Context, scores, sources, targets tensor.Matrix) {

@@ -63,4 +63,5 @@ func (b *Batch) negative(of Pair, number int) uint32 {
 const (
 	inBatch = 1 << 32
 	ranked  = 1<<32 + 1
+	ofHead  = 1<<32 + 2
 )

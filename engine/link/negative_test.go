@@ -18,7 +18,7 @@ func negativesOf(p *Pairs, places []uint32, epoch, parts int) map[Pair][]uint32 
 		var of Pair
 		for ; len(words) > 0; words = words[WordsOfPair:] {
 			if words[2] == 1 {
-				of = Pair{ends[words[0]], ends[words[1]]}
+				of = Pair{Source: ends[words[0]], Target: ends[words[1]]}
 				continue
 			}
 			all[of] = append(all[of], ends[words[1]])
@@ -58,7 +58,7 @@ func TestWhereNegativesComeFrom(t *testing.T) {
 				t.Fatalf("%s: %v has %d negatives", from, pair, len(vs))
 			}
 			for _, v := range vs {
-				edge := known[Pair{pair.Source, v}] || known[Pair{v, pair.Source}]
+				edge := known[Pair{Source: pair.Source, Target: v}] || known[Pair{Source: v, Target: pair.Source}]
 				if v == pair.Source || edge && !p.Hidden(pair.Source, v) {
 					t.Errorf("%s: %v has the negative %d", from, pair, v)
 				}

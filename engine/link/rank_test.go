@@ -25,7 +25,7 @@ func TestRanks(t *testing.T) {
 		if ranks == All {
 			p.Of[graph.Test] = p.Of[graph.Test][:40]
 		}
-		s, all := NewScorer(p, CrossEntropies), edges(whole)
+		s, all := NewScorer(p, CrossEntropies, Threads{}), edges(whole)
 		got, err := s.Part(t.Context(), graph.Test, rows, columns, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestRanks(t *testing.T) {
 			}
 			scores := []float32{dot(of.Source, of.Target)}
 			for _, v := range others {
-				if all[Pair{of.Source, v}] || all[Pair{v, of.Source}] {
+				if all[Pair{Source: of.Source, Target: v}] || all[Pair{Source: v, Target: of.Source}] {
 					known++
 				} else if v != of.Source {
 					scores = append(scores, dot(of.Source, v))
@@ -101,7 +101,7 @@ func TestRanksOfWhatIsNoNumber(t *testing.T) {
 	of, all := p.Of[graph.Test][0], edges(whole)
 	others := 0
 	for v := range uint32(whole.Vertices()) {
-		if v != of.Source && v != of.Target && !all[Pair{of.Source, v}] && !all[Pair{v, of.Source}] {
+		if v != of.Source && v != of.Target && !all[Pair{Source: of.Source, Target: v}] && !all[Pair{Source: v, Target: of.Source}] {
 			others++
 		}
 	}
@@ -117,7 +117,7 @@ func TestRanksOfWhatIsNoNumber(t *testing.T) {
 				rows[v] = float32(math.NaN())
 			}
 		}
-		got, err := NewScorer(p, CrossEntropies).Part(t.Context(), graph.Test, rows, 1, nil)
+		got, err := NewScorer(p, CrossEntropies, Threads{}).Part(t.Context(), graph.Test, rows, 1, nil)
 		if want := 1 / float64(1+others); err != nil || got.Reciprocal != want || got.Hits[0] != 0 {
 			t.Errorf("%s: %g and %v, want %g: %v", what, got.Reciprocal, got.Hits, want, err)
 		}

@@ -17,7 +17,8 @@ type Score struct {
 	Loss            float64
 	Area, Precision float64 // under the ROC curve; on average
 	// Reciprocal is the mean of 1/rank, and Hits are the shares of pairs with a rank up to those of
-	// HitsAt. Both are 0 where pairs are not ranked.
+	// HitsAt. Both are 0 where pairs are not ranked. A triple has two ranks: of its tail among the
+	// tails of its head, and of its head among the heads of its tail.
 	Reciprocal float64
 	Hits       [len(HitsAt)]float64
 }
@@ -28,14 +29,19 @@ type Scorer struct {
 	decoder    Decoder
 	loss       summand
 	a, b       []float64
+	triples    tripleRanks
 	store      memory
 	comparison metric.Comparison
 }
 
-// NewScorer returns a scorer of pairs that models learn by a loss.
-func NewScorer(of *Pairs, loss string) *Scorer {
-	return &Scorer{of: of, decoder: NewDecoder(of.Decoder, of.Width), loss: summands[loss]}
+// NewScorer returns a scorer of pairs that models learn by a loss. It has threads where it scores
+// many pairs at once.
+func NewScorer(of *Pairs, loss string, threads Threads) *Scorer {
+	return &Scorer{of: of, decoder: NewDecoder(of.Decoder, of.Width), loss: summands[loss], triples: tripleRanks{threads: threads}}
 }
+
+// Threads sets how many threads score many pairs at once; 0: all.
+func (s *Scorer) Threads(n int) { s.triples.threads.Count = n }
 
 // least is how many training pairs are scored, if there are as many, where validation and test
 // have fewer.
@@ -57,7 +63,7 @@ func (s *Scorer) Bytes() (most uint64) {
 		pairs, step := s.scored(part)
 		most = max(most, 2*2*4*uint64((len(pairs)+step-1)/step))
 	}
-	return most
+	return most + s.of.rankBytes()
 }
 
 // Part scores the pairs of a part against one negative each, which are the same in all
@@ -81,18 +87,13 @@ func (s *Scorer) Part(ctx context.Context, part graph.Mark, rows []float32, colu
 			return r, context.Cause(ctx)
 		}
 		of := pairs[i]
-		yes := s.logit(rows, columns, w, of.Source, of.Target)
-		no := s.logit(rows, columns, w, of.Source, s.of.negative(of, 0, 0))
+		other := s.of.against(of)
+		no := s.logit(rows, columns, w, other)
+		yes := s.logit(rows, columns, w, of) // last, as rank reads its source
 		logits[0], logits[1] = yes, no
 		r.Loss += s.loss(0, slopes, logits, margin)
-		if s.of.Ranks != 0 && part != graph.Train {
-			rank := s.rank(rows, columns, w, of, yes)
-			r.Reciprocal += 1 / rank
-			for j, most := range HitsAt {
-				if rank <= float64(most) {
-					r.Hits[j]++
-				}
-			}
+		if s.of.Ranks != 0 && s.of.Relations == 0 && part != graph.Train {
+			r.rank(s.rank(rows, columns, w, of, yes))
 		}
 		if err := ranking.Add([]float32{float32(yes), float32(no)}, target); err != nil {
 			return r, err
@@ -107,19 +108,44 @@ func (s *Scorer) Part(ctx context.Context, part graph.Mark, rows []float32, colu
 	if err != nil {
 		return r, fmt.Errorf("rank the scores of pairs: %w", err)
 	}
-	r.Count, r.Loss, r.Reciprocal = n, r.Loss/float64(n), r.Reciprocal/float64(n)
+	ranked := n
+	if s.of.Ranks != 0 && s.of.Relations > 0 && part != graph.Train {
+		if err := s.rankTriples(ctx, pairs, rows, columns, w, &r); err != nil {
+			return r, err
+		}
+		ranked = 2 * n
+	}
+	r.Count, r.Loss, r.Reciprocal = n, r.Loss/float64(n), r.Reciprocal/float64(ranked)
 	for j := range r.Hits {
-		r.Hits[j] /= float64(n)
+		r.Hits[j] /= float64(ranked)
 	}
 	r.Area, _ = metric.Area([]metric.Ranks{ranks}, sides)
 	r.Precision, _ = metric.Precision([]metric.Ranks{ranks}, sides)
 	return r, nil
 }
 
+// rank counts a rank.
+func (r *Score) rank(rank float64) {
+	r.Reciprocal += 1 / rank
+	for j, most := range HitsAt {
+		if rank <= float64(most) {
+			r.Hits[j]++
+		}
+	}
+}
+
+// against returns the negative that a pair is compared with in all evaluations.
+func (p *Pairs) against(of Pair) Pair {
+	if p.Relations > 0 {
+		return p.corrupt(of, 0, 0)
+	}
+	return Pair{Source: of.Source, Target: p.negative(of, 0, 0)}
+}
+
 // logit returns the logit of an edge.
-func (s *Scorer) logit(rows []float32, columns int, w []float64, source, target uint32) float64 {
-	s.a, s.b = widen(s.a[:0], rows[int(source)*columns:][:columns]), widen(s.b[:0], rows[int(target)*columns:][:columns])
-	return s.decoder.Score(w, s.a, s.b, 0)
+func (s *Scorer) logit(rows []float32, columns int, w []float64, of Pair) float64 {
+	s.a, s.b = widen(s.a[:0], rows[int(of.Source)*columns:][:columns]), widen(s.b[:0], rows[int(of.Target)*columns:][:columns])
+	return s.decoder.Score(w, s.a, s.b, int(of.Relation))
 }
 
 func widen(to []float64, row []float32) []float64 {

@@ -42,7 +42,7 @@ func on(threads int) link.Threads {
 // and the width decide.
 func scoring(t testing.TB, decoder string, width, threads int, whole bool) link.Blocks {
 	t.Helper()
-	blocks, err := link.NewBlocks(decoder, width, weightsOf(t, decoder, width, whole), on(threads))
+	blocks, err := link.NewBlocks(decoder, width, 0, weightsOf(t, decoder, width, whole), on(threads))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func scoring(t testing.TB, decoder string, width, threads int, whole bool) link.
 
 func weightsOf(t testing.TB, decoder string, width int, whole bool) []float32 {
 	t.Helper()
-	n, err := link.Size(decoder, width)
+	n, err := link.Size(decoder, width, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,10 +241,10 @@ func TestSearchesEnd(t *testing.T) {
 	if err := s.Find(t.Context(), []uint32{1}); err == nil {
 		t.Error("rows came from an empty file")
 	}
-	if _, err := link.NewBlocks("rotate", 4, nil, on(1)); err == nil {
+	if _, err := link.NewBlocks("rotate", 4, 0, nil, on(1)); err == nil {
 		t.Error("there is a decoder rotate")
 	}
-	if _, err := link.NewBlocks("distmult", 4, make([]float32, 3), on(1)); err == nil || !strings.Contains(err.Error(), "has 4 weights, and the model brings 3") {
+	if _, err := link.NewBlocks("distmult", 4, 0, make([]float32, 3), on(1)); err == nil || !strings.Contains(err.Error(), "has 4 weights, and the model brings 3") {
 		t.Error(err)
 	}
 }

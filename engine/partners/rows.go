@@ -78,7 +78,7 @@ func (s *Scorer) Score(ctx context.Context, to []float32, sources, targets []uin
 			return err
 		}
 		ends := tensor.OverF32(n, columns, a)
-		s.blocks.Begin(ends)
+		s.blocks.Begin(ends, 0)
 		s.blocks.Score(ctx, tensor.OverF32(n, n, s.scores[:n*n]), ends, tensor.OverF32(n, columns, b))
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

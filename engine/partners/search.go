@@ -118,7 +118,7 @@ func (s *Search) Find(ctx context.Context, rows []uint32) error {
 	if err := s.Rows.gather(s.a[:len(rows)*columns], rows); err != nil {
 		return err
 	}
-	s.Blocks.Begin(a)
+	s.Blocks.Begin(a, 0)
 	for s.first = 0; s.first < s.Rows.Count; s.first += s.most[1] {
 		n := s.targets()
 		if err := s.Rows.read(s.b[:n*columns], s.first); err != nil {

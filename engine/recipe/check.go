@@ -166,6 +166,8 @@ func (r *Recipe) kind() *task.Kind { return cmp.Or(task.Named(r.Task), task.Kind
 func (r Recipe) checkGraph(about dataset.About) error {
 	kind, has := r.kind(), task.For(about.Targets)
 	switch {
+	case about.Triples > 0:
+		return fmt.Errorf("the dataset has triples, some of which are to be found out, and {task} is %s: give {task} link", kind.Name)
 	case about.Classes == 0:
 		return errors.New("the dataset has no labels to learn: import it again from a source that has some")
 	case has != kind:

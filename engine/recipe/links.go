@@ -20,9 +20,34 @@ const LinkBatch = 512
 func (r *Recipe) RankPairs(said ...string) {
 	if !slices.Contains(said, ranksKey) {
 		of := *r.links()
-		of.Ranks = link.JobRanks
+		if of.Ranks = link.JobRanks; of.Relations > 0 {
+			of.Ranks = link.All
+		}
 		r.Links = &of
 	}
+}
+
+// LearnTriples sets what a recipe says of the triples of a dataset, if it has some: how many
+// relations they have, their split, and a decoder that knows relations, unless the recipe names one.
+// split means that the request has asked for another split.
+func (r *Recipe) LearnTriples(about dataset.About, split bool, said ...string) error {
+	if !r.kind().Pairs || about.Given == nil {
+		return nil
+	}
+	if split {
+		return errors.New("{edge-split} draws a split, and the triples of the dataset have one: leave it out")
+	}
+	of := *r.links()
+	if of.Relations == 0 && !slices.Contains(said, decoderKey) { // else it was set, or taken over
+		of.Decoder = link.OfTriples
+	}
+	of.Relations, of.Given = about.Triples, about.Given
+	all := float64(of.Given[0] + of.Given[1] + of.Given[2])
+	for part, n := range of.Given {
+		of.Split[part] = float64(n) / all
+	}
+	r.Links = &of
+	return nil
 }
 
 // negatives sets what FROM:N says, or a part of it.
@@ -66,7 +91,11 @@ func (r *Recipe) checkLinks(about dataset.About) error {
 		return err
 	}
 	switch {
-	case r.Model.Related():
+	case r.Links.Relations != about.Triples && about.Triples == 0:
+		return errors.New("the recipe learns triples with relations, and the dataset has none with a given split: choose a dataset of the format triples")
+	case r.Links.Relations != about.Triples:
+		return fmt.Errorf("the recipe learns triples with %s, and those of the dataset have %d: choose the dataset that it was made for", Count(r.Links.Relations, "relation"), about.Triples)
+	case r.Model.Related() && about.Triples == 0:
 		return fmt.Errorf("{task} link takes edges away by their ends, and %s sees them by relation: choose another {model}", r.Model.Named())
 	case r.Model.Along():
 		return fmt.Errorf("{task} link takes edges away by their ends, and %s computes a row for each edge: choose another {model}, or give {model.edges}=off", r.Model.Named())

@@ -118,7 +118,7 @@ func (r *Recipe) NewModel(features, classes int) (*nn.Model, error) {
 	if err != nil || !r.kind().Pairs {
 		return m, err
 	}
-	return link.Extend(m, r.links().Decoder, classes)
+	return link.Extend(m, r.links().Decoder, classes, r.links().Relations)
 }
 
 // Sees returns a dataset's description as the models of the recipe see it.
@@ -154,6 +154,8 @@ const (
 	lossKey   = "train.loss"
 	metricKey = "train.metric"
 	ranksKey  = "link.ranks"
+
+	decoderKey = "link.decoder"
 )
 
 // DefaultRecipe returns the recipe of a job that sets only its model.
@@ -323,7 +325,7 @@ var settings = []setting{
 		func(r *Recipe, v string) error {
 			return linked(r, func(s *link.Spec) error { return negatives(s, v) })
 		}},
-	{nn.Option{Key: "link.decoder", Applies: "{task} link", Values: strings.Join(link.Decoders, "|"), Default: link.Decoders[0],
+	{nn.Option{Key: decoderKey, Applies: "{task} link", Values: strings.Join(link.Decoders, "|"), Default: link.Decoders[0],
 		Help: "what scores a pair of embeddings"},
 		func(r *Recipe, v string) error {
 			return linked(r, func(s *link.Spec) error { return word(v, func(v string) { s.Decoder = v }, link.Decoders...) })

@@ -69,6 +69,9 @@ func (s *Sampler) checkRelations(d *Drawn) error {
 	return nil
 }
 
+// Relational returns the topology with the relations of edges in place of their weights.
+func (t *Topology) Relational() *Topology { return t.formed(Form{Relations: 1}) }
+
 // Relates reports whether the edges have relations.
 func (t *Topology) Relates() bool { return len(t.relations.of) > 0 }
 

@@ -63,6 +63,7 @@ type Sampler struct {
 	flocks  [4]flock
 	distant distant
 	ends    ends
+	pruner  Pruner // nil: blocks are as they are drawn
 	picker
 }
 
@@ -152,6 +153,9 @@ func (s *Sampler) Sample(ctx context.Context, b *Batch, epoch, step uint64, root
 		}
 	}
 	for i := range b.Blocks {
+		if s.pruner != nil {
+			s.pruner.Prune(&b.Blocks[i], s.o.Form.Relations > 0)
+		}
 		switch block := &b.Blocks[i]; {
 		case s.o.Form.Relations > 0:
 			block.Relate(s.o.Form)

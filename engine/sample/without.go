@@ -9,8 +9,8 @@ import (
 
 // Without returns a copy of the topology, all of whose edges must be here, in which edges are
 // left out as if the graph never had them: degrees, weights and self-loops are those of the rest.
-// Parts that lose nothing are shared.
-func (t *Topology) Without(ctx context.Context, hidden func(target, source uint32) bool) (*Topology, error) {
+// Parts that lose nothing are shared. hidden is given an edge's relation, 0 if edges have none.
+func (t *Topology) Without(ctx context.Context, hidden func(target, source uint32, relation int) bool) (*Topology, error) {
 	to := &Topology{vertices: t.vertices, near: t.near, shift: t.shift}
 	for i := range t.parts {
 		if ctx.Err() != nil {
@@ -20,47 +20,66 @@ func (t *Topology) Without(ctx context.Context, hidden func(target, source uint3
 		if p.far != nil || p.times != nil || p.degrees != nil {
 			return nil, fmt.Errorf("sample: the edges of the vertices %d to %d are not all here", p.first, p.end-1)
 		}
-		of := p.without(hidden)
+		relations := []float32(nil)
+		if t.Relates() {
+			relations = t.relations.of[i]
+		}
+		of, left := p.without(relations, hidden)
 		to.edges += int64(len(of.indices))
 		to.parts = append(to.parts, of)
+		if t.Relates() {
+			to.relations.of = append(to.relations.of, left)
+		}
 	}
 	return to, nil
 }
 
-// without returns a part without hidden edges.
-func (p *part) without(hidden func(target, source uint32) bool) part {
+// without returns a part without hidden edges, and what is left of its relations, which may be nil.
+func (p *part) without(relations []float32, hidden func(target, source uint32, relation int) bool) (part, []float32) {
 	rows := int(p.end - p.first)
+	hides := func(target uint32, at int64) bool {
+		relation := 0
+		if relations != nil {
+			relation = int(relations[at])
+		}
+		return hidden(target, uint32(p.indices[at]), relation)
+	}
 	to := part{first: p.first, end: p.end, indptr: make([]int64, 1, rows+1)}
 	kept := int64(0)
 	for v := p.first; v < p.end; v++ {
-		sources, _ := p.row(v)
-		for _, u := range sources {
-			if !hidden(v, uint32(u)) {
+		for at := p.indptr[v-p.first]; at < p.indptr[v-p.first+1]; at++ {
+			if !hides(v, at) {
 				kept++
 			}
 		}
 		to.indptr = append(to.indptr, kept)
 	}
 	if kept == p.indptr[rows]-p.indptr[0] {
-		return *p
+		return *p, relations
 	}
 	to.indices = make([]int32, 0, kept)
 	if p.weights != nil {
 		to.weights = make([]float32, 0, kept)
 	}
+	var left []float32
+	if relations != nil {
+		left = make([]float32, 0, kept)
+	}
 	for v := p.first; v < p.end; v++ {
-		sources, weights := p.row(v)
-		for i, u := range sources {
-			if hidden(v, uint32(u)) {
+		for at := p.indptr[v-p.first]; at < p.indptr[v-p.first+1]; at++ {
+			if hides(v, at) {
 				continue
 			}
-			to.indices = append(to.indices, u)
-			if weights != nil {
-				to.weights = append(to.weights, weights[i])
+			to.indices = append(to.indices, p.indices[at])
+			if p.weights != nil {
+				to.weights = append(to.weights, p.weights[at])
+			}
+			if relations != nil {
+				left = append(left, relations[at])
 			}
 		}
 	}
-	return to
+	return to, left
 }
 
 // Bytes returns the memory of a copy that Without has made of another topology.
@@ -69,19 +88,33 @@ func (t *Topology) Bytes(of *Topology) (bytes uint64) {
 		p, q := &t.parts[i], &of.parts[i]
 		if len(p.indices) != len(q.indices) {
 			bytes += 8*uint64(cap(p.indptr)) + 4*uint64(cap(p.indices)+cap(p.weights))
+			if t.Relates() {
+				bytes += 4 * uint64(cap(t.relations.of[i]))
+			}
 		}
 	}
 	return bytes
 }
 
+// A Pruner takes entries out of the blocks of a batch as they are drawn.
+type Pruner interface {
+	// Prune is given a block before anything is made of it. related means that the values of
+	// its entries are their relations.
+	Prune(b *Block, related bool)
+}
+
+// Prune has a pruner take entries out of each block that is drawn from now on; nil: none does.
+func (s *Sampler) Prune(by Pruner) { s.pruner = by }
+
 // Remove takes entries out of a sampled block that has not been transposed. remove is asked of
-// target and source by their rows. Sources stay, even if nothing is left that comes from them.
-func (b *Block) Remove(remove func(target, source int) bool) {
+// target and source by their rows, and of an entry by its place. Sources stay, even if nothing is
+// left that comes from them.
+func (b *Block) Remove(remove func(target, source, entry int) bool) {
 	kept, at := 0, b.indptr[0]
 	for target := range b.Rows {
 		end := b.indptr[target+1]
 		for ; at < end; at++ {
-			if remove(target, int(b.Indices[at])) {
+			if remove(target, int(b.Indices[at]), int(at)) {
 				continue
 			}
 			b.indices[kept] = b.indices[at]

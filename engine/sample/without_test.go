@@ -33,7 +33,8 @@ func weighedPath(drop func(target, source uint32) bool) []*graph.Shard {
 
 // A topology without some edges is that of a graph that never had them, degrees included.
 func TestWithoutEdges(t *testing.T) {
-	hidden := func(target, source uint32) bool { return target >= 4 && (target+source)%3 == 0 }
+	gone := func(target, source uint32) bool { return target >= 4 && (target+source)%3 == 0 }
+	hidden := func(target, source uint32, _ int) bool { return gone(target, source) }
 	whole, err := NewTopology(weighedPath(func(_, _ uint32) bool { return false }))
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +43,7 @@ func TestWithoutEdges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := NewTopology(weighedPath(hidden))
+	want, err := NewTopology(weighedPath(gone))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestWithoutEdges(t *testing.T) {
 		}
 	}
 	// The first shard loses nothing.
-	if bytes, most := got.Bytes(whole), uint64(8*6+8*len(weighedPath(hidden)[1].Indices)); bytes != most {
+	if bytes, most := got.Bytes(whole), uint64(8*6+8*len(weighedPath(gone)[1].Indices)); bytes != most {
 		t.Errorf("the copy takes %d bytes, want %d", bytes, most)
 	}
 	ended, end := context.WithCancelCause(t.Context())
@@ -79,7 +80,7 @@ func TestWithoutEdgesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := whole.Held(func(first uint32) bool { return first == 0 })
-	if _, err := held.Without(t.Context(), func(_, _ uint32) bool { return true }); err == nil || err.Error() != "sample: the edges of the vertices 4 to 8 are not all here" {
+	if _, err := held.Without(t.Context(), func(_, _ uint32, _ int) bool { return true }); err == nil || err.Error() != "sample: the edges of the vertices 4 to 8 are not all here" {
 		t.Error(err)
 	}
 }
@@ -123,7 +124,7 @@ func TestRemoveFromABlock(t *testing.T) {
 				}
 				want := slices.DeleteFunc(before, func(e entry) bool { return drop[[2]int{e.target, e.source}] })
 				stamp := block.Stamp
-				block.Remove(func(target, source int) bool { return drop[[2]int{target, source}] })
+				block.Remove(func(target, source, _ int) bool { return drop[[2]int{target, source}] })
 				if got := list(); !slices.Equal(got, want) || len(block.Indices) != len(want) || block.Stamp == stamp {
 					t.Fatalf("step %d, block %d: %v, want %v", step, i, got, want)
 				}

@@ -17,6 +17,7 @@ var links = Kind{
 		{BCE, "probability of an edge = 1 / (1 + exp(-s)), where s is the decoder's score of the rows of both vertices."},
 		{link.BPR, "the decoder's score s of the rows of both vertices orders pairs: the higher, the likelier is an edge. It is no probability."},
 		{link.Margin, "the decoder's score s of the rows of both vertices orders pairs: the higher, the likelier is an edge. It is no probability."},
+		{link.Softmax, "the decoder's score s of the rows of both vertices orders pairs: the higher, the likelier is an edge. It is no probability."},
 	},
 	Metrics: slices.Concat([]Metric{{Name: ROCAUC, Ranked: true}, {Name: AveragePrecision, Ranked: true}}, ofRanks()),
 	Column:  "embedding",

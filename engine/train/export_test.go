@@ -116,7 +116,7 @@ func TestExportsHoldTheDecoder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := link.Extend(plain, "distmult", 5)
+	m, err := link.Extend(plain, "distmult", 5, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

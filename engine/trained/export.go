@@ -121,7 +121,7 @@ func (w *Weighed) steps() ([]nn.Step, error) {
 	if w.decoder == "" {
 		return all, nil
 	}
-	decoder, err := link.Step(w.decoder, c)
+	decoder, err := link.Step(w.decoder, c, w.relations())
 	return append(all, decoder), err
 }
 

@@ -198,19 +198,30 @@ func (w *Weighed) fill(file *checkpoint.File, spec nn.Spec, prefix string, learn
 			return err
 		}
 	}
-	if w.model, err = modelOf(spec, w.about, w.decoder); err != nil {
+	if w.model, err = modelOf(spec, w.about, w.decoder, w.relations()); err != nil {
 		return err
 	}
 	w.Weights, err = file.Row(prefix, w.model.Params(), w.model.Size())
 	return err
 }
 
+// relations returns how many relations the decoder knows; 0: pairs have none.
+func (w *Weighed) relations() int {
+	if w.links == nil {
+		return 0
+	}
+	return w.links.Relations
+}
+
 // modelOf returns the model of a file's weights, without them. They end with those of the decoder,
 // if it names one.
-func modelOf(spec nn.Spec, about dataset.About, decoder string) (*nn.Model, error) {
+func modelOf(spec nn.Spec, about dataset.About, decoder string, relations int) (*nn.Model, error) {
 	m, err := nn.New(spec, about.Features, about.Classes)
+	if relations > graph.MaxRelations {
+		return nil, fmt.Errorf("its model can't be: its decoder has %d relations of at most %d", relations, graph.MaxRelations)
+	}
 	if err == nil && decoder != "" {
-		m, err = link.Extend(m, decoder, about.Classes)
+		m, err = link.Extend(m, decoder, about.Classes, relations)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("its model can't be: %w", err)

@@ -191,7 +191,7 @@ var (
 	dtypes       = []string{"f32", "bf16"}
 	makers       = []string{"auto", "one", "all"}
 	tasks        = []string{"class", "multilabel", "regression"}
-	formats      = []string{"auto", "npz", "planetoid", "ogb", "csv", "parquet", "typed"}
+	formats      = []string{"auto", "npz", "planetoid", "ogb", "csv", "parquet", "typed", "triples"}
 	kinds        = []string{"rmat", "sbm"}
 	presets      = []string{"arxiv", "reddit", "products", "papers100m", "mag"}
 )

@@ -18,6 +18,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
 	"github.com/hopmesh/hopmesh/engine/graph/read"
+	"github.com/hopmesh/hopmesh/engine/graph/read/triples"
 	"github.com/hopmesh/hopmesh/engine/graph/read/typed"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/lead"
@@ -178,11 +179,14 @@ func (u *undertaking) run(ctx context.Context, open func(context.Context, *under
 		t.Mirror() // edges back have relations of their own
 		u.options.Undirected = false
 	}
+	if src.Meta().Types.Triples() && u.options.Undirected {
+		return d, api.Invalid("triples are read in both directions, each with relations of its own: leave --undirected out")
+	}
 	types, err := src.Meta().Types.Text()
 	if err != nil {
 		return d, u.blame(ctx, err)
 	}
-	if err := u.may(plan.About{Types: types, Targets: string(src.Meta().Targets), EdgeFeatures: src.Meta().EdgeFeatures}); err != nil {
+	if err := u.may(plan.About{Types: types, Triples: src.Meta().Types.Triples(), Targets: string(src.Meta().Targets), EdgeFeatures: src.Meta().EdgeFeatures}); err != nil {
 		return d, err
 	}
 	o := build.Options{
@@ -241,8 +245,8 @@ func (u *undertaking) may(about plan.About) error {
 
 // admit refuses formats of datasets that not all members know, before anything is read.
 func (u *undertaking) admit(format string) error {
-	if format == typed.Format {
-		return u.may(plan.About{Types: format}) // whatever they are
+	if format == typed.Format || format == triples.Format {
+		return u.may(plan.About{Types: format, Triples: format == triples.Format}) // whatever they are
 	}
 	return nil
 }
@@ -289,7 +293,7 @@ func (u *undertaking) publish(ctx context.Context, m *graph.Manifest, classes []
 	if c.About.Types, err = m.Types.Text(); err != nil {
 		return plan.Dataset{}, err
 	}
-	c.About.ClassNames = classes
+	c.About.ClassNames, c.About.Triples = classes, m.Types.Triples()
 	c.Makers, c.MadeBy = w.Nodes, w.Owners
 	// A member may have come since.
 	if err := u.may(c.About); err != nil {

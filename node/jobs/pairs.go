@@ -143,6 +143,9 @@ func (q *pairing) embed(ctx context.Context, file *os.File) error {
 			if a.Links == nil {
 				return fmt.Errorf("the model learnt no links, but %s of vertices: pairs are scored by one of {task} link", a.Task.Name)
 			}
+			if a.Links.Relations > 0 {
+				return errors.New("the model has learnt triples, and pairs have no relation: evaluate it, or export it and its embeddings")
+			}
 			q.decoder, q.weights, q.rows.Count, q.rows.Columns = a.Links.Decoder, a.Decoder, a.Vertices, a.Columns
 			return room(q.Folder, uint64(a.Vertices)*uint64(a.Columns)*4)
 		},
@@ -170,7 +173,7 @@ func (q *pairing) needs(of trained.Prediction) uint64 {
 	o := partners.Options{Rows: partners.Rows{Count: of.Vertices, Columns: of.Columns}, Most: max(1, q.Top)}
 	least := q.writing() + o.Least()
 	if of.Links != nil {
-		least += link.BlocksBytes(of.Links.Decoder, of.Columns, runtime.GOMAXPROCS(0))
+		least += link.BlocksBytes(of.Links.Decoder, of.Columns, of.Links.Relations, runtime.GOMAXPROCS(0))
 	}
 	return least
 }
@@ -193,7 +196,7 @@ func (q *pairing) table() table.Pairs {
 // write scores pairs, or finds partners, and writes them.
 func (q *pairing) write(ctx context.Context, to io.Writer) error {
 	open := func(threads int) tensor.Device { return cpu.New(threads) }
-	blocks, err := link.NewBlocks(q.decoder, q.rows.Columns, q.weights, link.Threads{Count: runtime.GOMAXPROCS(0), Open: open})
+	blocks, err := link.NewBlocks(q.decoder, q.rows.Columns, 0, q.weights, link.Threads{Count: runtime.GOMAXPROCS(0), Open: open})
 	if err != nil {
 		return err
 	}
@@ -262,7 +265,7 @@ func (q *pairing) top(ctx context.Context, w *pairRows, blocks link.Blocks) erro
 	}
 	if q.Memory > 0 {
 		// At least Least, as needs says.
-		o.Memory = q.Memory - budget.Program - q.beside() - q.writing() - link.BlocksBytes(q.decoder, q.rows.Columns, runtime.GOMAXPROCS(0))
+		o.Memory = q.Memory - budget.Program - q.beside() - q.writing() - link.BlocksBytes(q.decoder, q.rows.Columns, 0, runtime.GOMAXPROCS(0))
 	}
 	s := partners.NewSearch(o)
 	defer s.Close()

@@ -194,7 +194,7 @@ func checkScores(t *testing.T, p Prediction, decoder string, every []scored, ver
 	if err != nil {
 		t.Fatal(err)
 	}
-	size, err := link.Size(decoder, 6)
+	size, err := link.Size(decoder, 6, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/read/remote"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 	"github.com/hopmesh/hopmesh/engine/graph/read/tabular"
+	"github.com/hopmesh/hopmesh/engine/graph/read/triples"
 	"github.com/hopmesh/hopmesh/engine/graph/read/typed"
 	"github.com/hopmesh/hopmesh/engine/graph/read/web"
 )
@@ -34,12 +35,13 @@ type Options = source.Options
 
 // openers open each format.
 var openers = map[string]func(ctx context.Context, path string, o Options) (graph.Source, error){
-	"npz":        npz.Open,
-	"planetoid":  planetoid.Open,
-	"ogb":        ogb.Open,
-	"csv":        tabular.OpenCSV,
-	"parquet":    tabular.OpenParquet,
-	typed.Format: typed.Open,
+	"npz":          npz.Open,
+	"planetoid":    planetoid.Open,
+	"ogb":          ogb.Open,
+	"csv":          tabular.OpenCSV,
+	"parquet":      tabular.OpenParquet,
+	typed.Format:   typed.Open,
+	triples.Format: triples.Open,
 }
 
 // Open opens the graph at a path, which is a file or a folder, or how the names of
@@ -51,7 +53,7 @@ func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
 	}
 	format := o.Format
 	if format != "" && format != "auto" && openers[format] == nil {
-		return nil, fmt.Errorf("the format %q is not known: give auto, npz, planetoid, ogb, csv, parquet or typed", format)
+		return nil, fmt.Errorf("the format %q is not known: give auto, npz, planetoid, ogb, csv, parquet, typed or triples", format)
 	}
 	prefix := !web.Is(path) && planetoid.IsPrefix(path)
 	if !prefix {
@@ -254,6 +256,8 @@ func detect(ctx context.Context, path string) (string, error) {
 	switch {
 	case found != "":
 		return found, nil
+	case triples.IsFolder(all):
+		return triples.Format, nil
 	case parts:
 		return "parquet", nil
 	case len(archives) > 0:
@@ -261,7 +265,7 @@ func detect(ctx context.Context, path string) (string, error) {
 	case len(pickles) > 0:
 		return "", npz.Pickled(pickles[0])
 	}
-	return "", fmt.Errorf("%s holds no graph that is known by its files' names (ind.NAME.x and its like of Planetoid, raw/ and split/ of OGB, edges.csv or edges.parquet, or part files of Parquet): check the path, or rename the file with the edges", shown)
+	return "", fmt.Errorf("%s holds no graph that is known by its files' names (ind.NAME.x and its like of Planetoid, raw/ and split/ of OGB, edges.csv or edges.parquet, train.txt and test.txt of triples, or part files of Parquet): check the path, or rename the file with the edges", shown)
 }
 
 func endsIn(name string, endings []string) bool {

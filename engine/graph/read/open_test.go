@@ -45,9 +45,9 @@ func TestDetection(t *testing.T) {
 
 func TestOpenRefusals(t *testing.T) {
 	dir := t.TempDir()
-	readtest.Refused(t, Open, dir, source.Options{Format: "excel"}, `the format "excel" is not known: give auto, npz, planetoid, ogb, csv, parquet or typed`)
+	readtest.Refused(t, Open, dir, source.Options{Format: "excel"}, `the format "excel" is not known: give auto, npz, planetoid, ogb, csv, parquet, typed or triples`)
 	readtest.Refused(t, Open, filepath.Join(dir, "none"), source.Options{}, "there is no file or folder "+filepath.Join(dir, "none")+" on this machine: check the path")
-	readtest.Refused(t, Open, dir, source.Options{}, dir+" holds no graph that is known by its files' names (ind.NAME.x and its like of Planetoid, raw/ and split/ of OGB, edges.csv or edges.parquet, or part files of Parquet): check the path, or rename the file with the edges")
+	readtest.Refused(t, Open, dir, source.Options{}, dir+" holds no graph that is known by its files' names (ind.NAME.x and its like of Planetoid, raw/ and split/ of OGB, edges.csv or edges.parquet, train.txt and test.txt of triples, or part files of Parquet): check the path, or rename the file with the edges")
 	readtest.Refused(t, Open, readtest.Put(t, "graph.xlsx", nil), source.Options{}, "graph.xlsx does not say by its name what it is (.npz, .zip, ind.NAME.x, .csv, .tsv, .txt with or without .gz, .parquet, .arrow or .feather): rename it, or give the format")
 	readtest.Refused(t, Open, filepath.Dir(readtest.Put(t, "g.npz", nil)), source.Options{}, " is a folder with g.npz in it: give the path of that file")
 	table := readtest.Put(t, "edges.csv", []byte("0,1\n1,2\n"))

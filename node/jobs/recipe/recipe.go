@@ -83,6 +83,9 @@ func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at 
 		recipe.Model.TellEdges(0) // edges that are taken away would take their features along
 	}
 	recipe.Learn(kind, said...)
+	if err := recipe.LearnTriples(About(d), len(r.EdgeSplit) > 0, said...); err != nil {
+		return recipe, err
+	}
 	if kind.Pairs && r.Batch == nil {
 		recipe.Batch = linkBatch(&recipe, About(d))
 	}
@@ -185,7 +188,10 @@ func given[T any](to *T, value *T) {
 func About(d plan.Dataset) dataset.About {
 	a := dataset.About{Vertices: d.About.Vertices, Edges: d.About.Edges, Features: d.About.Features, Classes: d.About.Classes, Targets: graph.Targets(d.About.Targets), EdgeFeatures: d.About.EdgeFeatures}
 	if t, err := graph.ParseTypes(d.About.Types, d.About.Vertices, d.About.Features); err == nil && t != nil {
-		a.Relations, a.Ends = len(t.Relations), t.Ends()
+		a.Relations, a.Ends = t.Seen(), t.Ends()
+		if t.Given != nil {
+			a.Triples, a.Given = len(t.Relations), t.Given
+		}
 	}
 	for _, s := range d.About.Splits {
 		a.Splits = append(a.Splits, graph.SplitInfo{Train: s.Train, Val: s.Val, Test: s.Test})

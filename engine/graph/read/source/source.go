@@ -19,7 +19,7 @@ import (
 
 // Options say how a source is read.
 type Options struct {
-	Format string // auto (or empty), npz, planetoid, ogb, csv, parquet or typed
+	Format string // auto (or empty), npz, planetoid, ogb, csv, parquet, typed or triples
 	// Task is what is learnt of vertices: class, multilabel or regression; empty: whatever the
 	// labels look like.
 	Task string
