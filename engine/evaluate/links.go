@@ -57,7 +57,9 @@ func (e *Evaluator) evaluateLinks(ctx context.Context, v *View, at Moment, fault
 		}
 	}
 	columns := e.data.About.Classes
-	rows := e.links.room(int(e.data.About.Vertices) * columns)
+	n := int(e.data.About.Vertices) * columns
+	e.links.rows = slices.Grow(e.links.rows[:0], n)[:n] // the same each time
+	rows := e.links.rows
 	if err := e.run(ctx, len(e.now.stages), func(first int, z tensor.Matrix) error { return e.readRows(ctx, rows, first, z) }); err != nil {
 		return nil, err
 	}
@@ -98,14 +100,6 @@ func (l *links) weightsOf(device tensor.Device, v *View) []float64 {
 		device.Read(l.w, v.model.AddedOf(v.weights))
 	}
 	return l.w
-}
-
-// room returns memory for so many numbers, the same each time.
-func (l *links) room(n int) []float32 {
-	if len(l.rows) != n {
-		l.rows = make([]float32, n)
-	}
-	return l.rows
 }
 
 // readRows copies some rows of this node to their places among those of all vertices.

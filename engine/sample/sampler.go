@@ -107,6 +107,9 @@ func (s *Sampler) Fan(fanouts []int) (before []int) {
 	return before
 }
 
+// Prune has a pruner take entries out of each block that is drawn from now on; nil: none does.
+func (s *Sampler) Prune(by Pruner) { s.pruner = by }
+
 // checked returns a copy of valid fan-outs.
 func checked(fanouts []int) []int {
 	for _, k := range fanouts {

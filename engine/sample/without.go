@@ -103,9 +103,6 @@ type Pruner interface {
 	Prune(b *Block, related bool)
 }
 
-// Prune has a pruner take entries out of each block that is drawn from now on; nil: none does.
-func (s *Sampler) Prune(by Pruner) { s.pruner = by }
-
 // Remove takes entries out of a sampled block that has not been transposed. remove is asked of
 // target and source by their rows, and of an entry by its place. Sources stay, even if nothing is
 // left that comes from them.
