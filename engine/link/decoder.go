@@ -29,7 +29,7 @@ var decoders = []decoder{
 // A decoder is what is known of a Decoder before there is one.
 type decoder struct {
 	name string
-	// weights lists its weights for embeddings of a width.
+	// weights lists its weights for embeddings of a width and so many relations; 0: edges have none.
 	weights func(width, relations int) []nn.Weight
 	// equation says in words what the score s of the embeddings y and z of two vertices is. Weights
 	// are named as in files.
@@ -45,7 +45,7 @@ type decoder struct {
 
 // size returns how many weights it has for embeddings of a width and so many relations.
 func (d decoder) size(width, relations int) (n int) {
-	for _, w := range d.weights(width, max(1, relations)) {
+	for _, w := range d.weights(width, relations) {
 		n += w.Rows * w.Cols
 	}
 	return n
@@ -102,7 +102,7 @@ func Extend(m *nn.Model, decoder string, width, relations int) (*nn.Model, error
 	if err != nil {
 		return nil, err
 	}
-	return m.With(Prefix, d.weights(width, max(1, relations)))
+	return m.With(Prefix, d.weights(width, relations))
 }
 
 // Step describes a decoder of embeddings of a width in words.
@@ -116,7 +116,7 @@ func Step(decoder string, width, relations int) (s nn.Step, err error) {
 		equation = d.related
 	}
 	s = nn.Step{Name: Prefix, Equation: equation, Tensors: []string{}, In: width, Out: 1}
-	for _, w := range d.weights(width, max(1, relations)) {
+	for _, w := range d.weights(width, relations) {
 		s.Tensors = append(s.Tensors, Prefix+"."+w.Name)
 	}
 	return s, nil

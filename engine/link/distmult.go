@@ -5,7 +5,12 @@ import "github.com/hopmesh/hopmesh/engine/nn"
 var distMultDecoder = decoder{
 	name: OfTriples,
 	weights: func(width, relations int) []nn.Weight {
-		return []nn.Weight{{Name: "weight", Rows: relations, Cols: width, Initial: nn.Ones}}
+		if relations > 0 {
+			// With weights of 1, an entity would score highest with itself under any relation, and
+			// negatives hardly ever say that it is not.
+			return []nn.Weight{{Name: "weight", Rows: relations, Cols: width, Initial: nn.Glorot(relations, width)}}
+		}
+		return []nn.Weight{{Name: "weight", Rows: 1, Cols: width, Initial: nn.Ones}}
 	},
 	equation: "s = the sum over columns of y * z * decoder.weight, where y and z are the embeddings of two vertices.",
 	related:  "s = the sum over columns of y * z * decoder.weight[r], where y and z are the embeddings of head and tail, and r is the place of the relation among the dataset's.",
@@ -15,7 +20,7 @@ var distMultDecoder = decoder{
 }
 
 // distMult is the inner product with a learnt weight for each column, a row of them for each
-// relation (Yang et al., arXiv 1412.6575). It begins as dot, and knows no direction.
+// relation (Yang et al., arXiv 1412.6575). Without relations it begins as dot. It knows no direction.
 type distMult struct{}
 
 // Score implements Decoder.

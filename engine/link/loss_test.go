@@ -35,7 +35,7 @@ func lossOf(t *testing.T, s *Spec, of string, columns int) (f func(x []float64, 
 		t.Fatal(err)
 	}
 	weights := 0
-	for _, w := range known.weights(columns, max(1, s.Relations)) {
+	for _, w := range known.weights(columns, s.Relations) {
 		weights += w.Rows * w.Cols
 	}
 	z, dz := arena.Alloc(d.Type(), rows, columns), arena.Alloc(d.Type(), rows, columns)

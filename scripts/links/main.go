@@ -30,6 +30,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 	"github.com/hopmesh/hopmesh/node/bench/result"
 	"github.com/hopmesh/hopmesh/scripts/graphs"
 	"github.com/hopmesh/hopmesh/scripts/runs"
@@ -227,7 +228,11 @@ func (r *run) train(ctx context.Context, folder string) (err error) {
 	if err != nil {
 		return err
 	}
-	got, err := train.Run(ctx, recipe, g.Shards, train.Options{Strategies: strategies.All})
+	got, err := train.Run(ctx, recipe, g.Shards, train.Options{Strategies: strategies.All, Report: func(e trained.Epoch) {
+		if m := e.Scores; m != nil && m.Metrics != nil {
+			fmt.Fprintf(os.Stderr, "%s, seed %d, epoch %d: loss %.4f, MRR of validation %.4f, of test %.4f\n", r.Row, r.Seed, e.Epoch, e.Loss, m.Metrics.Val[task.MRR], m.Metrics.Test[task.MRR])
+		}
+	}})
 	if err != nil {
 		return err
 	}

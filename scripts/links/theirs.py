@@ -48,7 +48,8 @@ class Model(torch.nn.Module):
         torch.nn.init.xavier_uniform_(self.table)
         self.bias = torch.nn.Parameter(torch.zeros(width))
         self.layers = torch.nn.ModuleList(RGCNConv(width, width, 2 * g.relations) for _ in range(asked["layers"]))
-        self.diagonal = torch.nn.Parameter(torch.ones(g.relations, width))
+        self.diagonal = torch.nn.Parameter(torch.empty(g.relations, width))
+        torch.nn.init.xavier_uniform_(self.diagonal)
 
     def forward(self, edges, kinds):
         x = self.table + self.bias

@@ -11,9 +11,9 @@ import (
 
 // FuzzTriples reads anything as a part of the triples of a graph that has some.
 func FuzzTriples(f *testing.F) {
-	f.Add(byte(graph.Train), []byte("a\tr\tb\nb\ts\tc\r\n"))
-	f.Add(byte(graph.Test), []byte("a\tr"))
-	f.Add(byte(graph.Validation), []byte("\t\t\t\n\xef\xbb\xbf"))
+	f.Add(graph.Train, []byte("a\tr\tb\nb\ts\tc\r\n"))
+	f.Add(graph.Test, []byte("a\tr"))
+	f.Add(graph.Validation, []byte("\t\t\t\n\xef\xbb\xbf"))
 	f.Fuzz(func(t *testing.T, part byte, b []byte) {
 		if len(b) > 1<<16 {
 			return
@@ -22,7 +22,7 @@ func FuzzTriples(f *testing.F) {
 			r := &reader{folder: "it"}
 			for of, text := range [][]byte{[]byte("x\tr\ty\n"), b} {
 				lines := source.NewLines(t.Context(), "it.txt", bytes.NewReader(text), source.MaxLine, nil)
-				err := r.lines(t.Context(), lines, graph.Train+graph.Mark(of)*graph.Mark(part%3))
+				err := r.lines(t.Context(), lines, graph.Train+graph.Mark(of)*(part%3))
 				lines.Close()
 				if err != nil {
 					return
