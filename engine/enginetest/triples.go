@@ -10,38 +10,34 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// The planted knowledge graph: each entity has one of four colours, and the relation of two
-// entities is the difference of their colours. Any two of them have one, so that nothing can be told
-// of a triple without its relation.
+// The planted knowledge graph: each entity has one of four colours, and the relation of a head and a
+// tail is the difference of their colours. Half of the entities are heads, and the others tails. Any
+// two of them have a relation, so that nothing can be told of a triple without it.
 const (
-	tripleEntities  = 48
+	TripleEntities  = 64
 	TripleRelations = 4
 )
 
 // tripleParts are the files of the parts of its split.
 var tripleParts = [...]string{graph.Train: "train.txt", graph.Validation: "valid.txt", graph.Test: "test.txt"}
 
-// ofTriple returns the part and the relation of the triple of two entities.
-func ofTriple(a, b int) (part graph.Mark, relation int) {
+// ofTriple returns the part and the relation of the triple of a head and a tail.
+func ofTriple(head, tail int) (part graph.Mark, relation int) {
 	part = graph.Train
-	switch (a*7 + b*13 + a*b) % 20 {
+	switch (head*7 + tail*13 + head*tail) % 20 {
 	case 0, 7, 14:
 		part = graph.Validation
 	case 3, 10, 17:
 		part = graph.Test
 	}
-	return part, (a ^ b) % TripleRelations
+	return part, (head ^ tail) % TripleRelations
 }
 
 // tripleLines returns the lines of each file, and how many there are.
 func tripleLines() (lines [len(tripleParts)]strings.Builder, given [3]uint64) {
-	for a := range tripleEntities {
-		for b := range a {
-			part, relation := ofTriple(a, b)
-			head, tail := a, b
-			if (a+b)%3 == 0 {
-				head, tail = b, a
-			}
+	for head := range TripleEntities / 2 {
+		for tail := TripleEntities / 2; tail < TripleEntities; tail++ {
+			part, relation := ofTriple(head, tail)
 			fmt.Fprintf(&lines[part], "e%d\tdiffers-by-%d\te%d\n", head, relation, tail)
 			given[part-graph.Train]++
 		}

@@ -3,6 +3,7 @@ package graph_test
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -50,9 +51,63 @@ func TestSkeletonOfRelations(t *testing.T) {
 	}
 }
 
+// A skeleton says that edges are triples, and their numbers are checked as relations are.
+func TestSkeletonOfTriples(t *testing.T) {
+	of := func(count int, numbers ...float32) (*graph.Skeleton, error) {
+		s := &graph.Shard{
+			Shards: 1, Vertices: 2, Total: 2, DType: graph.F32, Indptr: []int64{0, 2, 2}, Indices: []int32{0, 1},
+			EdgeValues: graph.EdgeValues{Related: &graph.Related{Count: count, Given: true, Of: numbers}},
+		}
+		parts, err := graph.NewSkeleton(s, graph.FeatureStats{}, true).Parts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return graph.ReadSkeleton(bytes.Join(parts, nil))
+	}
+	k, err := of(8, 5, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := k.Shard.Related; !r.Given || r.Count != 8 || r.Triples() != 2 || r.Seen() != 4 {
+		t.Errorf("%+v", r)
+	}
+	if _, err := of(6, 5, 1); err == nil || !strings.Contains(err.Error(), "6 relations of triples, which are no 4 for each") {
+		t.Error(err)
+	}
+	if _, err := of(4, 4, 1); err == nil || !strings.Contains(err.Error(), "the relation 4 of 4") {
+		t.Error(err)
+	}
+}
+
+// Types of triples have one type of vertices, and so many relations that all numbers fit.
+func TestTypesOfTriples(t *testing.T) {
+	types := func(relations int) *graph.Types {
+		all := &graph.Types{Vertices: []graph.VertexType{{Name: "e", Vertices: 3, Features: 3}}, Given: &[3]uint64{2, 1, 1}}
+		for i := range relations {
+			all.Relations = append(all.Relations, graph.Relation{Source: "e", Name: fmt.Sprint(i), Target: "e"})
+		}
+		return all
+	}
+	if err := types(graph.MaxRelations/4).Check(3, 3); err != nil {
+		t.Error(err)
+	}
+	if err := types(graph.MaxRelations/4+1).Check(3, 3); err == nil || !strings.Contains(err.Error(), "have 257 relations, and may have 256: leave some out") {
+		t.Error(err)
+	}
+	two := types(1)
+	two.Vertices = append(two.Vertices, graph.VertexType{Name: "f", First: 3, Features: 1})
+	if err := two.Check(3, 4); err == nil || !strings.Contains(err.Error(), "have 2 types of vertices, and may have one") {
+		t.Error(err)
+	}
+	if n, seen, ends := types(2).Numbers(), types(2).Seen(), types(2).Ends(); n != 8 || seen != 4 || ends != "" {
+		t.Errorf("%d numbers, %d of which are seen, that end at %q", n, seen, ends)
+	}
+}
+
 // FuzzTypes parses the types of a graph, as nodes read them from the plan.
 func FuzzTypes(f *testing.F) {
 	f.Add(`{"vertices":[{"name":"a","vertices":3,"first_feature":0,"features":2}],"relations":[{"source":"a","name":"r","target":"a","edges":1}]}`, uint64(3), 2)
+	f.Add(`{"vertices":[{"name":"a","vertices":3,"first_feature":0,"features":2}],"relations":[{"source":"a","name":"r","target":"a","edges":1}],"given":[1,0,2]}`, uint64(3), 2)
 	f.Add(`{"vertices":[],"relations":null}`, uint64(0), 0)
 	f.Fuzz(func(t *testing.T, text string, vertices uint64, features int) {
 		types, err := graph.ParseTypes(text, vertices, features)
@@ -63,7 +118,7 @@ func FuzzTypes(f *testing.F) {
 		if err != nil {
 			return // names that take more bytes when they are escaped
 		}
-		if back, err := graph.ParseTypes(again, vertices, features); err != nil || fmt.Sprint(back) != fmt.Sprint(types) {
+		if back, err := graph.ParseTypes(again, vertices, features); err != nil || !reflect.DeepEqual(back, types) {
 			t.Errorf("%s became %s: %v", text, again, err)
 		}
 	})

@@ -1,7 +1,11 @@
 package link_test
 
 import (
+	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +19,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // triples makes a recipe learn the planted triples.
@@ -151,7 +156,7 @@ func TestRelationsCarryTheAnswer(t *testing.T) {
 	r.Optimizer.WeightDecay, r.Metric, r.EvalEvery, r.Sharing.Deterministic = 0, task.MRR, 10, true
 	result, one := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
 	best := result.Best.Scores.Metrics.Test
-	if best[task.MRR] < 0.9 || best["hits_at_1"] < 0.85 || best["hits_at_10"] < 0.95 {
+	if best[task.MRR] < 0.95 || best["hits_at_1"] < 0.95 || best["hits_at_10"] < 0.95 {
 		t.Errorf("with relations: %v", best)
 	}
 	blind := r
@@ -161,7 +166,7 @@ func TestRelationsCarryTheAnswer(t *testing.T) {
 	of.Decoder = "dot"
 	blind.Links = &of
 	result, _ = traintest.MustRun(t, blind, shards, train.Options{Threads: 2})
-	// Of about 36 vertices, as many as are not known to be right, any may come first.
+	// Of the vertices that are not known to be right, 24 are tails or heads, and any may come first.
 	if worst := result.Best.Scores.Metrics.Test; worst[task.MRR] > 0.3 {
 		t.Errorf("without relations: %v", worst)
 	}
@@ -187,10 +192,65 @@ func TestRelationsCarryTheAnswer(t *testing.T) {
 	}
 }
 
+// A checkpoint and an exported model score as training did, say how they decode, and make embeddings
+// from triples for training alone.
+func TestModelsOfTriplesLeave(t *testing.T) {
+	shards := enginetest.Triples(t, 5)
+	r := traintest.ExactRecipe("rgcn")
+	triples(t, &r)
+	r.Links.Width, r.Batch, r.Epochs, r.Metric = 4, 200, 2, task.MRR
+	dir := t.TempDir()
+	result, _ := traintest.MustRun(t, r, shards, train.Options{Threads: 1, Dir: dir, Dataset: "d"})
+	checkpoint := filepath.Join(dir, train.CheckpointFile)
+	e, err := trained.Evaluate(t.Context(), checkpoint, shards, trained.EvaluateOptions{Index: trained.BestModel, Split: trained.TrainedSplit, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := result.Best.Scores.Metrics; fmt.Sprint(e.Test.Metrics, e.Val.Metrics) != fmt.Sprint(want.Test, want.Val) {
+		t.Errorf("evaluated again: %v and %v, want %v and %v", e.Test.Metrics, e.Val.Metrics, want.Test, want.Val)
+	}
+	var text bytes.Buffer
+	if err := trained.Export(&text, checkpoint, trained.BestModel); err != nil {
+		t.Fatal(err)
+	}
+	exported := filepath.Join(t.TempDir(), "model.safetensors")
+	if err := os.WriteFile(exported, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "decoder.weight[r]") {
+		t.Error("the model does not say how it decodes triples")
+	}
+	embeddings := func(path string) (all []float32) {
+		err := trained.Predict(t.Context(), path, shards, trained.PredictOptions{Index: trained.BestModel, Threads: 1},
+			func(p trained.Prediction) error {
+				if p.Links == nil || p.Links.Relations != enginetest.TripleRelations || len(p.Decoder) != 4*enginetest.TripleRelations {
+					t.Errorf("%s: links %+v with %d weights", path, p.Links, len(p.Decoder))
+				}
+				return nil
+			},
+			func(_ int, rows []float32) error { all = append(all, rows...); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if one, other := embeddings(checkpoint), embeddings(exported); len(one) != 4*enginetest.TripleEntities || !slices.Equal(one, other) {
+		t.Errorf("%d embeddings of the checkpoint, and others of the model", len(one))
+	}
+	d, err := dataset.Open(shards, 0, "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := enginetest.GivenTriples()
+	if got := d.Topology.Edges(); got != int64(2*given[0]) {
+		t.Errorf("predictions see %d edges, want %d", got, 2*given[0])
+	}
+}
+
 // What does not fit triples is refused in a sentence.
 func TestRefusalsOfTriples(t *testing.T) {
 	given := enginetest.GivenTriples()
-	about := dataset.About{Vertices: 48, Edges: 2*given[0] + given[1] + given[2], Features: 48, Relations: 2 * enginetest.TripleRelations, Triples: enginetest.TripleRelations, Given: given}
+	about := dataset.About{Vertices: enginetest.TripleEntities, Edges: 2*given[0] + given[1] + given[2], Features: enginetest.TripleEntities, Relations: 2 * enginetest.TripleRelations, Triples: enginetest.TripleRelations, Given: given}
 	for want, change := range map[string]func(r *recipe.Recipe, about *dataset.About){
 		"": func(*recipe.Recipe, *dataset.About) {},
 		"the dataset has triples, some of which are to be found out, and {task} is class: give {task} link":                             func(r *recipe.Recipe, a *dataset.About) { r.Learn(task.Named("class")); r.Links = nil; a.Classes = 3 },

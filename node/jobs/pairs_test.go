@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/link"
@@ -228,12 +229,30 @@ func checkScores(t *testing.T, p Prediction, decoder string, every []scored, ver
 	}
 }
 
+// ofTriples trains a model of triples.
+func ofTriples(t testing.TB) Prediction {
+	t.Helper()
+	shards := enginetest.Triples(t, 3)
+	r := recipe.DefaultRecipe("mlp")
+	r.Learn(task.Named("link"))
+	if err := r.LearnTriples(dataset.About{Triples: enginetest.TripleRelations, Given: enginetest.GivenTriples()}, false); err != nil {
+		t.Fatal(err)
+	}
+	r.Epochs, r.Model.Layers, r.Links.Width, r.Batch = 1, 1, 6, 200
+	dir := t.TempDir()
+	if _, err := train.Run(t.Context(), r, shards, train.Options{Strategies: strategies.All, Threads: 1, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	return Prediction{Model: filepath.Join(dir, train.CheckpointFile), Shards: shards, Folder: dir, Format: ".csv"}
+}
+
 // What can't be scored is refused in a sentence, and leaves nothing.
 func TestPairsThatCannotBeScored(t *testing.T) {
 	w := newWorld(t)
 	classes := model(t, w)
 	p := linked(t, classes.Shards, "dot")
 	classes.Format = ".csv"
+	triples := ofTriples(t)
 	tight := p
 	tight.Memory = budget.Program + 1<<20
 	npy := p
@@ -247,6 +266,8 @@ func TestPairsThatCannotBeScored(t *testing.T) {
 		"some.csv: vertex 1 has the id \"x\", which no vertex":                                                {p, Pairing{Top: 2, Vertices: written(t, "some.csv", "x\n1\n")}},
 		"there is no file or folder":                                                                          {p, Pairing{Top: 2, Vertices: "/nonexistent/some.csv"}},
 		"the model learnt no links, but class of vertices":                                                    {classes, Pairing{Top: 2}},
+		"the model has learnt triples, and pairs have no relation: ":                                          {triples, Pairing{Pairs: written(t, "pairs.csv", "e1,e2\n")}},
+		"the model has learnt triples, and pairs have no relation":                                            {triples, Pairing{Top: 2}},
 		"predicting needs": {tight, Pairing{Top: 2}},
 		"holds scores without ids, which says nothing here": {npy, Pairing{Top: 2}},
 	} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/node/api"
 )
@@ -135,5 +136,42 @@ func TestRecipesThatLearnRows(t *testing.T) {
 	s := &plan.State{Members: map[string]plan.Member{"a": {}, "b": {}}}
 	if by, why, err := StrategyOf("", "", true, s, d); by != "leap" || why == "" || err != nil {
 		t.Errorf("%s, since %q: %v", by, why, err)
+	}
+}
+
+// A recipe of triples says how many relations they have and which split they are given, ranks among
+// all entities, and decodes by relation unless it was said otherwise.
+func TestRecipesOfTriples(t *testing.T) {
+	types := graph.Types{
+		Vertices:  []graph.VertexType{{Name: "entity", Vertices: 100, Features: 8}},
+		Relations: []graph.Relation{{Source: "entity", Name: "knows", Target: "entity"}, {Source: "entity", Name: "likes", Target: "entity"}},
+		Given:     &[3]uint64{700, 100, 200},
+	}
+	d := sweepable
+	var err error
+	if d.About.Types, err = types.Text(); err != nil {
+		t.Fatal(err)
+	}
+	asked := api.TrainRequest{Dataset: "d", Model: "rgcn", Task: "link"}
+	r, err := ofOne(asked, "", d, strategy.Place{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := r.Links; r.Model.Relations != 4 || l.Relations != 2 || *l.Given != *types.Given || l.Split != [3]float64{0.7, 0.1, 0.2} || l.Ranks != link.All || l.Decoder != "distmult" || r.Batch != 175 {
+		t.Errorf("%d relations of messages, batches of %d, and %+v", r.Model.Relations, r.Batch, l)
+	}
+	asked.Set = []api.Setting{{Key: "link.decoder", Value: "dot"}, {Key: "link.ranks", Value: "50"}}
+	if r, err := ofOne(asked, "", d, strategy.Place{}); err != nil || r.Links.Decoder != "dot" || r.Links.Ranks != 50 {
+		t.Errorf("%+v, %v", r.Links, err)
+	}
+	asked.EdgeSplit = []float64{0.8, 0.1, 0.1}
+	if _, err := ofOne(asked, "", d, strategy.Place{}); err == nil || !strings.Contains(err.Error(), "the triples of the dataset have one: leave it out") {
+		t.Error(err)
+	}
+	if _, err := ofOne(api.TrainRequest{Dataset: "d", Model: "gcn"}, "", d, strategy.Place{}); err == nil || !strings.Contains(err.Error(), "give {task} link") {
+		t.Error(err)
+	}
+	if !slices.Equal(types.Given[:], []uint64{700, 100, 200}) {
+		t.Errorf("the dataset's split is %v now", types.Given)
 	}
 }
