@@ -197,3 +197,18 @@ def test_refusals(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
     with pytest.raises(hopmesh.Error, match="memory is 'much'"):
         mesh.import_("none", CORA, memory="much")
     assert "none" not in mesh.datasets
+
+
+def test_features_of_edges_in_frames(mesh: hopmesh.LocalMesh) -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(
+        {"u": ["a", "b"], "v": ["b", "a"], "weight": [2.0, 3.0], "age": [5, 6]}
+    )
+    made = mesh.import_("aged", table, edge_features="all")
+    try:
+        graph = made.load()
+        assert graph.edge_weight is not None and graph.edge_attr is not None
+        assert sorted(graph.edge_weight.tolist()) == [2, 3]
+        assert sorted(graph.edge_attr.tolist()) == [[5], [6]]
+    finally:
+        made.remove()
