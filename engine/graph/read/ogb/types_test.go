@@ -102,6 +102,7 @@ func TestOGBWithTypesRefused(t *testing.T) {
 		"several graphs":   {mag().With("raw/num-node-dict.csv.gz", "paper,author,field\n3,2,1\n3,2,1\n"), "as if there were several graphs"},
 		"no number":        {mag().With("raw/num-node-dict.csv.gz", "paper,author,field\n3,two,1\n"), `"two" is no number of vertices of the type "author"`},
 		"a folder as name": {mag().With("raw/num-node-dict.csv.gz", "paper,author,../field\n3,2,1\n"), `there can't be a folder called "../field"`},
+		"a path as name":   {mag().With("raw/num-node-dict.csv.gz", "paper,author,fi/eld\n3,2,1\n"), `there can't be a folder called "fi/eld"`},
 		"a type twice":     {mag().With("raw/num-node-dict.csv.gz", "paper,author,paper\n3,2,1\n"), "names the type paper twice"},
 		"too many":         {mag().With("raw/num-node-dict.csv.gz", "paper,author,field\n3,2,2000000000\n"), "it says that there are 2000000005 vertices, and raw/ has"},
 		"no list":          {mag().With("raw/triplet-type-list.csv.gz", ""), "triplet-type-list.csv.gz is empty"},
