@@ -181,6 +181,12 @@ func TestNodesKeepTheSameRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := rows([]*train.Learner{one})
+	hash := one.Hash()
+	want[5]++
+	if one.Hash() == hash {
+		t.Error("nodes would not notice that their rows differ")
+	}
+	want[5]--
 	for how, sharing := range traintest.Sharings(3) {
 		r.Sharing = sharing
 		m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))

@@ -251,7 +251,7 @@ func TestPartsThatDoNotCome(t *testing.T) {
 		}
 		tab.Begin()
 		if err := share(0); !errors.Is(err, gone) {
-			return fmt.Errorf("node %d ends with %v", node, err)
+			return errors.Join(fmt.Errorf("node %d ends otherwise", node), err)
 		}
 		return nil
 	})
