@@ -130,6 +130,14 @@ func (k *taker) take(ctx context.Context) error {
 	return nil
 }
 
+// Sent returns how many questions it takes to have one node's parts on another, and their bytes with
+// the answers': parts of so many groups, which have read so many rows of so many columns.
+func Sent(groups, rows, columns int) (questions, bytes uint64) {
+	words := uint64(head*groups) + uint64(rows)*uint64(1+columns)
+	questions = 1 + (words+window-1)/window
+	return questions, questions*(peer.QueryFraming+peer.AnswerFraming) + 8 + 4*words
+}
+
 // mostWords is how many words the parts of a node are at most.
 func (t *Table) mostWords() uint64 {
 	return uint64(max(1, t.o.Shards)) * (head + uint64(t.o.Vertices)*uint64(1+t.o.Columns))

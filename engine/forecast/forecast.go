@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/gather"
@@ -397,14 +398,13 @@ func (v *Volume) learnt(s *Step) {
 	if s.Learnt == 0 {
 		return
 	}
-	all, least := uint64(0), uint64(math.MaxUint64)
+	all, least, others := uint64(0), uint64(math.MaxUint64), uint64(s.Nodes-1)
 	for i := range s.Loads {
-		bytes := 4 * uint64(1+s.Learnt) * uint64(s.Loads[i].Inputs)
+		questions, bytes := embedding.Sent(s.Loads[i].Groups, s.Loads[i].Inputs, s.Learnt)
 		all, least = all+bytes, min(least, bytes)
+		v.All.Bytes[peer.Gradient] += bytes * others
+		v.All.Requests[peer.Gradient] += questions * others
 	}
-	others := uint64(s.Nodes - 1)
-	v.All.Bytes[peer.Gradient] += all * others
-	v.All.Requests[peer.Gradient] += 2 * uint64(s.Nodes) * others
 	v.Exposed, v.Asked, v.Rounds = v.Exposed+all-least, v.Asked+2*int(others), v.Rounds+2
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -179,6 +180,16 @@ func TestBytesOfDeterministicSums(t *testing.T) {
 			r.Sharing.Deterministic = true
 			t.Run(fmt.Sprint(nodes, of), func(t *testing.T) { compare(t, r, shards, nodes) })
 		}
+	}
+}
+
+// So are the gradients of learnt rows, which all nodes send each other in place of rows of features.
+func TestBytesOfLearntRows(t *testing.T) {
+	shards := enginetest.Bare(t, 600)
+	for _, of := range []strategy.Settings{strategy.Given("leap"), strategy.Given("centric")} {
+		r := traintest.Small("sage")
+		r.Epochs, r.Embeddings, r.Batch, r.EvalEvery, r.Sharing = 2, 7, 60, 1<<20, of
+		t.Run(of.Strategy, func(t *testing.T) { compare(t, r, shards, 3) })
 	}
 }
 
