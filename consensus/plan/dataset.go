@@ -57,7 +57,7 @@ type About struct {
 	// there is one of each.
 	Types string `json:"types,omitempty"`
 	// Triples means that edges are triples with a given split, as Types says.
-	Triples  bool   `json:"triples,omitempty"`
+	Triples  bool `json:"triples,omitempty"`
 	Weighted bool `json:"weighted,omitempty"`
 	// EdgeFeatures is how many features edges have.
 	EdgeFeatures int    `json:"edge_features,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/hopmesh/hopmesh/engine/evaluate/overflow"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
@@ -21,7 +22,7 @@ type weaver struct {
 	block   sample.Block
 	indptr  []int64
 	memory  entries
-	file    *file // of entries that memory is too small for
+	file    *overflow.File // of entries that memory is too small for
 	between entries
 }
 
@@ -114,7 +115,7 @@ func (w *weaver) weaveFile(b *sample.Block, total int, dir string) (err error) {
 	if err := w.drop(); err != nil {
 		return err
 	}
-	if w.file, err = newFile(dir, int64(total)*int64(w.entryBytes())); err != nil {
+	if w.file, err = overflow.New(dir, int64(total)*int64(w.entryBytes())); err != nil {
 		return err
 	}
 	w.between.indices = sized(w.between.indices, betweenEntries)
@@ -134,9 +135,9 @@ func (w *weaver) weaveFile(b *sample.Block, total int, dir string) (err error) {
 		}
 		at += int64(n)
 	}
-	b.Indices = plain.Numbers[int32](w.file.mapping[:4*total])
+	b.Indices = plain.Numbers[int32](w.file.Bytes()[:4*total])
 	if w.valued() {
-		b.Values = plain.Numbers[float32](w.file.mapping[4*total:])
+		b.Values = plain.Numbers[float32](w.file.Bytes()[4*total:])
 	}
 	return nil
 }
@@ -148,7 +149,7 @@ func (w *weaver) drop() error {
 	}
 	f := w.file
 	w.file = nil
-	return f.close()
+	return f.Close()
 }
 
 // A pen writes the entries of rows, one after another.

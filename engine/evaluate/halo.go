@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/evaluate/overflow"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
@@ -44,11 +45,11 @@ type halo struct {
 
 // given is the memory of the rows that nodes exchange.
 type given struct {
-	out    [][]byte     // of each stage: the wanted rows, node after node
-	mapped []*table     // the files of out, where memory is too small
-	files  []*file      // others that are offered
-	in     []byte       // rows that came
-	rows   tensor.Arena // of some that are given
+	out    [][]byte         // of each stage: the wanted rows, node after node
+	mapped []*table         // the files of out, where memory is too small
+	files  []*overflow.File // others that are offered
+	in     []byte           // rows that came
+	rows   tensor.Arena     // of some that are given
 }
 
 // newHalo finds the halo of the shards that this node owns.

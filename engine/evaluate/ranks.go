@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/evaluate/overflow"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/metric"
@@ -43,7 +44,7 @@ type rank struct {
 	ranks  []metric.Ranks   // by class
 
 	memory     memoryStore
-	file       *file // where memory is too small
+	file       *overflow.File // where memory is too small
 	comparison metric.Comparison
 	readers    []*reader          // of each node
 	streams    [2][]metric.Stream // of the class that is compared
@@ -125,7 +126,7 @@ func (r *ranks) begin(inFile bool, dir string) (err error) {
 			k.Begin(k.memory)
 			continue
 		}
-		if k.file, err = newFile(dir, k.Size()); err != nil {
+		if k.file, err = overflow.New(dir, k.Size()); err != nil {
 			return err
 		}
 		k.Begin(k.file)
@@ -210,16 +211,16 @@ func (r *ranks) finish(ctx context.Context, h *halo, dir string, inFile bool) er
 
 // sort sorts the logits of a mark.
 func (k *rank) sort(inFile bool, dir string) error {
-	var another *file
+	var another *overflow.File
 	err := k.Sort(func(bytes int64) (metric.Store, error) {
 		if !inFile {
 			return memoryStore(plain.Room(int(bytes))), nil
 		}
 		var err error
-		another, err = newFile(dir, bytes)
+		another, err = overflow.New(dir, bytes)
 		return another, err
 	})
-	return errors.Join(err, another.close())
+	return errors.Join(err, another.Close())
 }
 
 // meet exchanges, once a run, how many vertices of each class each node ranks.
@@ -401,7 +402,7 @@ func (r *ranks) lend(h *halo) {
 // close closes the files.
 func (r *ranks) close() (err error) {
 	for _, k := range r.of {
-		err = errors.Join(err, k.file.close())
+		err = errors.Join(err, k.file.Close())
 		k.file = nil
 	}
 	return err

@@ -100,7 +100,7 @@ func (h *halo) reserve(i *Inference, s, rows int) (err error) {
 		return nil
 	}
 	if h.mapped[s], err = newTable(i.device, rows, cols, true, i.folder.dir); err == nil {
-		h.out[s] = h.mapped[s].file.mapping
+		h.out[s] = h.mapped[s].file.Bytes()
 	}
 	return err
 }
@@ -128,7 +128,7 @@ func (h *halo) end(ctx context.Context, failed bool) error {
 func (h *halo) unmap(read error) (err error) {
 	for _, f := range h.files {
 		if read == nil {
-			err = errors.Join(err, f.close())
+			err = errors.Join(err, f.Close())
 		}
 	}
 	h.files = nil
@@ -149,4 +149,13 @@ func (h *halo) close() {
 	if h.rows != nil {
 		h.rows.Close()
 	}
+}
+
+// sized returns a slice of n elements of unspecified content: the given one if it is large
+// enough.
+func sized[E any](s []E, n int) []E {
+	if cap(s) >= n {
+		return s[:n]
+	}
+	return make([]E, n)
 }

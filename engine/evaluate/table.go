@@ -3,6 +3,7 @@ package evaluate
 import (
 	"unsafe"
 
+	"github.com/hopmesh/hopmesh/engine/evaluate/overflow"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
@@ -13,7 +14,7 @@ type table struct {
 	x      tensor.Matrix
 	device tensor.Device
 	arena  tensor.Arena // in memory
-	file   *file
+	file   *overflow.File
 	buffer []byte // of chunkRows rows
 }
 
@@ -30,11 +31,11 @@ func newTable(d tensor.Device, rows, cols int, inFile bool, dir string) (*table,
 		t.arena, t.x = arena, arena.Alloc(d.Type(), rows, cols)
 		return t, nil
 	}
-	f, err := newFile(dir, int64(rows)*int64(cols)*int64(d.Type().Bytes()))
+	f, err := overflow.New(dir, int64(rows)*int64(cols)*int64(d.Type().Bytes()))
 	if err != nil {
 		return nil, err
 	}
-	t.file, t.x = f, tensor.Over(d.Type(), rows, cols, cols, unsafe.Pointer(unsafe.SliceData(f.mapping)))
+	t.file, t.x = f, tensor.Over(d.Type(), rows, cols, cols, unsafe.Pointer(unsafe.SliceData(f.Bytes())))
 	return t, nil
 }
 
@@ -87,7 +88,7 @@ func (t *table) close() (err error) {
 	if t.arena != nil {
 		t.arena.Close()
 	}
-	err = t.file.close()
+	err = t.file.Close()
 	*t = table{}
 	return err
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/hopmesh/hopmesh/node/api/once"
 )
 
 // maxBody bounds a request's body.
@@ -22,8 +24,8 @@ func decode(w http.ResponseWriter, r *http.Request, into any) error {
 		return unreadable(err)
 	}
 	_ = out.SetReadDeadline(time.Time{})
-	if err := once(body); err != nil {
-		return err
+	if err := once.Check(body); err != nil {
+		return Invalid("%v", err)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()

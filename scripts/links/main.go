@@ -8,14 +8,12 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -33,6 +31,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/trained"
 	"github.com/hopmesh/hopmesh/node/bench/result"
 	"github.com/hopmesh/hopmesh/scripts/graphs"
+	"github.com/hopmesh/hopmesh/scripts/kept"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
@@ -82,43 +81,22 @@ func (t *options) all(ctx context.Context) (err error) {
 	if err := result.Writable(t.Out); err != nil {
 		return err
 	}
-	kept, err := load(t.Kept)
+	done, err := kept.Load[run](t.Kept)
 	if err != nil {
 		return err
 	}
 	var failed error
 	if !t.Show {
-		failed = t.finish(ctx, &kept)
+		failed = t.finish(ctx, done)
 	}
 	page := &result.Page{Title: "Knowledge graphs", Command: "make links"}
-	failed = errors.Join(failed, t.table(kept, page))
+	failed = errors.Join(failed, t.table(done.Items, page))
 	return errors.Join(failed, page.Print(os.Stdout), page.Write(t.Out))
 }
 
-// load reads the runs of a file, which need not exist.
-func load(file string) (all []run, err error) {
-	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		var r run
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return nil, fmt.Errorf("%s has a line that is no run: remove it: %w", file, err)
-		}
-		all = append(all, r)
-	}
-	return all, lines.Err()
-}
-
 // of returns the kept runs of a row by a program, for its present protocol.
-func of(kept []run, r row, by string) (some []run) {
-	for _, one := range kept {
+func of(all []run, r row, by string) (some []run) {
+	for _, one := range all {
 		if one.Row == r.id() && one.By == by && one.Protocol == r.protocol && one.Seed < uint64(r.Seeds) {
 			some = append(some, one)
 		}
@@ -127,7 +105,7 @@ func of(kept []run, r row, by string) (some []run) {
 }
 
 // finish does the runs that are not kept yet.
-func (t *options) finish(ctx context.Context, kept *[]run) error {
+func (t *options) finish(ctx context.Context, all *kept.File[run]) error {
 	var failed error
 	for _, r := range t.list {
 		folder, err := t.folder(r.Graph)
@@ -140,7 +118,7 @@ func (t *options) finish(ctx context.Context, kept *[]run) error {
 				continue
 			}
 			done := map[uint64]bool{}
-			for _, one := range of(*kept, r, by) {
+			for _, one := range of(all.Items, r, by) {
 				done[one.Seed] = true
 			}
 			for seed := range uint64(r.Seeds) {
@@ -148,7 +126,7 @@ func (t *options) finish(ctx context.Context, kept *[]run) error {
 					continue
 				}
 				one := run{Row: r.id(), By: by, Seed: seed, Protocol: r.protocol}
-				if one.Commit, err = commit(); err != nil {
+				if one.Commit, err = runs.Commit(); err != nil {
 					return err
 				}
 				begun := time.Now()
@@ -162,8 +140,7 @@ func (t *options) finish(ctx context.Context, kept *[]run) error {
 				}
 				one.Seconds = time.Since(begun).Seconds()
 				fmt.Fprintf(os.Stderr, "%s by %s, seed %d: MRR %.4f (epoch %d, %.0f s)\n", r.id(), by, seed, one.MRR, one.Epoch, one.Seconds)
-				*kept = append(*kept, one)
-				if err := add(t.Kept, one); err != nil {
+				if err := all.Add(one); err != nil {
 					return err
 				}
 			}
@@ -181,25 +158,6 @@ func (t *options) folder(graph string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("the folder of %s is not there: give the folder that it is in with -more", graph)
-}
-
-// add appends a run to a file at once.
-func add(file string, r run) (err error) {
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return json.NewEncoder(f).Encode(r)
-}
-
-// commit returns the commit of the working tree as git names it.
-func commit() (string, error) {
-	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude", "*").Output()
-	if err != nil {
-		return "", fmt.Errorf("ask git what is run: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
 }
 
 // train trains by hopmesh on one node.

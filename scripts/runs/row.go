@@ -75,7 +75,7 @@ func (k *Kept) done(r Row) (map[uint64]Run, error) {
 
 // Finish does the runs of rows that are not kept yet. The graphs are in folder.
 func (k *Kept) Finish(ctx context.Context, folder string, rows []Row) (err error) {
-	commit, err := commit()
+	commit, err := Commit()
 	if err != nil {
 		return err
 	}

@@ -50,9 +50,9 @@ func Load(file string) (*Kept, error) {
 	return &Kept{k}, err
 }
 
-// commit returns the commit of the working tree as git names it, with -dirty if it has
+// Commit returns the commit of the working tree as git names it, with -dirty if it has
 // changes.
-func commit() (string, error) {
+func Commit() (string, error) {
 	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude", "*").Output()
 	if err != nil {
 		return "", fmt.Errorf("ask git what is run: %w", err)

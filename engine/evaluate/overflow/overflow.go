@@ -1,4 +1,5 @@
-package evaluate
+// Package overflow keeps in files what memory is too small for.
+package overflow
 
 import (
 	"errors"
@@ -9,24 +10,24 @@ import (
 	"github.com/hopmesh/hopmesh/engine/unnamed"
 )
 
-// A file holds what memory is too small for. It has no name, so that it is gone when it is
+// A File holds what memory is too small for. It has no name, so that it is gone when it is
 // closed or the process ends. It is written as a file and read through a mapping, so that a
 // full disk is an error and not a signal.
-type file struct {
+type File struct {
 	f       *os.File
 	mapping []byte
 }
 
-// newFile makes a file of so many bytes, all 0, in a folder.
-func newFile(dir string, bytes int64) (f *file, err error) {
-	f = new(file)
+// New makes a file of so many bytes, all 0, in a folder.
+func New(dir string, bytes int64) (f *File, err error) {
+	f = new(File)
 	if err := f.open(dir, bytes); err != nil {
-		return nil, errors.Join(fmt.Errorf("make a file of %s for what memory is too small for: %w: free some space there, or allow more memory with {agent.memory}", budget.Format(uint64(bytes)), err), f.close())
+		return nil, errors.Join(fmt.Errorf("make a file of %s for what memory is too small for: %w: free some space there, or allow more memory with {agent.memory}", budget.Format(uint64(bytes)), err), f.Close())
 	}
 	return f, nil
 }
 
-func (f *file) open(dir string, bytes int64) (err error) {
+func (f *File) open(dir string, bytes int64) (err error) {
 	if f.f, err = unnamed.Create(dir, "rows-*.tmp"); err != nil {
 		return err
 	}
@@ -38,10 +39,10 @@ func (f *file) open(dir string, bytes int64) (err error) {
 }
 
 // Bytes returns all bytes, for reading.
-func (f *file) Bytes() []byte { return f.mapping }
+func (f *File) Bytes() []byte { return f.mapping }
 
 // Write sets bytes from a place on.
-func (f *file) Write(b []byte, at int64) error {
+func (f *File) Write(b []byte, at int64) error {
 	if len(b) == 0 {
 		return nil
 	}
@@ -51,8 +52,8 @@ func (f *file) Write(b []byte, at int64) error {
 	return nil
 }
 
-// close gives the file up. Nobody may read it any more.
-func (f *file) close() (err error) {
+// Close gives the file up. Nobody may read it any more.
+func (f *File) Close() (err error) {
 	if f == nil {
 		return nil
 	}
@@ -62,15 +63,6 @@ func (f *file) close() (err error) {
 	if f.f != nil {
 		err = errors.Join(err, f.f.Close())
 	}
-	*f = file{}
+	*f = File{}
 	return err
-}
-
-// sized returns a slice of n elements of unspecified content: the given one if it is large
-// enough.
-func sized[E any](s []E, n int) []E {
-	if cap(s) >= n {
-		return s[:n]
-	}
-	return make([]E, n)
 }

@@ -1,15 +1,17 @@
-package api
+// Package once finds JSON documents in which a field stands twice.
+package once
 
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
-// once returns an error if an object of a JSON document has a field twice, since it would
-// be unclear which one counts. It compares names as the decoder does, which ignores case.
-// Invalid JSON is left to the decoder.
-func once(document []byte) error {
+// Check returns an error, a sentence for whoever wrote the document, if an object of it has a field
+// twice, since it would be unclear which one counts. It compares names as the decoder does, which
+// ignores case. Invalid JSON is left to the decoder.
+func Check(document []byte) error {
 	d := json.NewDecoder(bytes.NewReader(document))
 	d.UseNumber()
 	type level struct {
@@ -30,7 +32,7 @@ func once(document []byte) error {
 		if name, is := token.(string); is && at != nil && at.fields != nil && !at.value {
 			folded := strings.ToLower(strings.ToUpper(name)) // some letters have two lower-case forms
 			if at.fields[folded] {
-				return Invalid("the request has the field %q twice: leave one out", name)
+				return fmt.Errorf("the request has the field %q twice: leave one out", name)
 			}
 			at.fields[folded], at.value = true, true
 			continue
