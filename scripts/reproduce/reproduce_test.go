@@ -22,9 +22,9 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"at least 2", atLeast(2), 1.81, reproduced}, {"at least 2", atLeast(2), 1.79, partly},
 		{"at least 2", atLeast(2), 1.01, partly}, {"at least 2", atLeast(2), 0.99, not},
-		{"44 to 83", within(44, 83), 44, reproduced}, {"44 to 83", within(44, 83), 36, partly},
-		{"44 to 83", within(44, 83), 103, partly}, {"44 to 83", within(44, 83), 35, not},
-		{"at most 0.1", atMost(0.1), -3, reproduced}, {"at most 0.1", atMost(0.1), 0.5, partly}, {"at most 0.1", atMost(0.1), 1.1, not},
+		{"40 to 80", within(40, 80), 40, reproduced}, {"40 to 80", within(40, 80), 33, partly},
+		{"40 to 80", within(40, 80), 99, partly}, {"40 to 80", within(40, 80), 31, not},
+		{"at most 0.2", atMost(0.2), -3, reproduced}, {"at most 0.2", atMost(0.2), 0.5, partly}, {"at most 0.2", atMost(0.2), 1.1, not},
 	} {
 		if got := c.judge(c.ours); got != c.want {
 			t.Errorf("%s: %g is %s, want %s", c.name, c.ours, got, c.want)
@@ -131,7 +131,7 @@ func TestPartsAreMeasuredOnce(t *testing.T) {
 	folder := t.TempDir()
 	program := filepath.Join(folder, "hopmesh")
 	script := fmt.Sprintf("#!/bin/sh\nif [ \"$1\" = --version ]; then echo hopmesh 1.2.3; exit; fi\necho \"$@\" >> %s/asked\ncat <<'end'\n%s\nend\n", folder, reports["grappa"])
-	if err := os.WriteFile(program, []byte(script), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	one := task{program: program, kept: filepath.Join(folder, "kept"), only: "grappa", means: means, show: true}
