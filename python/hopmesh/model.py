@@ -260,8 +260,8 @@ class Model:
         x: ArrayLike,
         edge_index: ArrayLike,
         edge_weight: ArrayLike | None = None,
-        edge_type: ArrayLike | None = None,
         edge_attr: ArrayLike | None = None,
+        edge_type: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
         """Returns the scores of every vertex, before softmax, as the daemon computes them.
 
