@@ -2,6 +2,7 @@ package link_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/readtest"
 	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
@@ -278,4 +280,80 @@ func TestRefusalsOfTriples(t *testing.T) {
 	if err := r.LearnTriples(about, true); err == nil || err.Error() != "{edge-split} draws a split, and the triples of the dataset have one: leave it out" {
 		t.Error(err)
 	}
+}
+
+// Models of triples are neither evaluated nor trained on where edges mean something else, nor other
+// models where they are triples.
+func TestModelsOfTriplesKeepToTheirRelations(t *testing.T) {
+	shards := enginetest.Triples(t, 2)
+	fewer := enginetest.FromFile(t, readtest.Folder{"train.txt": entities("one"), "valid.txt": "e0\tone\te2\n"}.Write(t), 2)
+	path := func(learn func(r *recipe.Recipe), on []*graph.Shard) string {
+		r := traintest.ExactRecipe("sage")
+		learn(&r)
+		r.Links.Width, r.Links.Decoder, r.Batch, r.Epochs = 4, link.OfTriples, 20, 1
+		dir := t.TempDir()
+		traintest.MustRun(t, r, on, train.Options{Threads: 1, Dir: dir, Dataset: "d"})
+		return filepath.Join(dir, train.CheckpointFile)
+	}
+	ofTriples := path(func(r *recipe.Recipe) { triples(t, r) }, shards)
+	plain := path(func(r *recipe.Recipe) { r.Learn(task.Named("link")) }, untripled(t))
+	for _, c := range []struct {
+		model string
+		on    []*graph.Shard
+		want  string
+	}{
+		{ofTriples, shards, ""},
+		{ofTriples, fewer, "the model has learned triples with 4 relations, and those of the dataset have 1: choose the dataset on which it was trained"},
+		{ofTriples, untripled(t), "the model has learned triples with 4 relations, and the edges of the dataset are none: choose the dataset on which it was trained"},
+		{plain, shards, "the model has learned links without relations, and the dataset has triples with 4 relations: choose a dataset without a given split"},
+	} {
+		_, err := trained.Evaluate(t.Context(), c.model, c.on, trained.EvaluateOptions{Index: trained.BestModel, Split: trained.TrainedSplit, Threads: 1})
+		if fmt.Sprint(err) != cmp.Or(c.want, "<nil>") {
+			t.Errorf("evaluated: %v, want %q", err, c.want)
+		}
+		w, err := trained.ReadWeighed(c.model, trained.BestModel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := w.Recipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		about, of := dataset.Describe(c.on), *r.Links
+		if of.Relations, of.Given = about.Triples, nil; of.Relations > 0 {
+			of.Given = enginetest.GivenTriples()
+		}
+		r.Links = &of
+		if err := w.Starts(&r, about, nil); fmt.Sprint(err) != cmp.Or(c.want, "<nil>") {
+			t.Errorf("started from: %v, want %q", err, c.want)
+		}
+	}
+}
+
+// entities returns lines of triples of one relation, in which there are as many entities as in the
+// planted graph.
+func entities(relation string) (lines string) {
+	for i := range enginetest.TripleEntities {
+		lines += fmt.Sprintf("e%d\t%s\te%d\n", i, relation, (i+1)%enginetest.TripleEntities)
+	}
+	return lines
+}
+
+// untripled returns shards whose edges have no relations, with the features of the planted graph.
+func untripled(t *testing.T) []*graph.Shard {
+	all := enginetest.Triples(t, 2)
+	for i, s := range all {
+		of := *s
+		of.Related = nil
+		of.Indices, of.Indptr = nil, []int64{0}
+		for v := range of.Vertices {
+			for _, step := range []int{1, 2, 5} {
+				of.Indices = append(of.Indices, int32((int(of.First)+v+step)%int(of.Total)))
+			}
+			slices.Sort(of.Indices[of.Indptr[v]:])
+			of.Indptr = append(of.Indptr, int64(len(of.Indices)))
+		}
+		all[i] = &of
+	}
+	return all
 }

@@ -131,7 +131,7 @@ func (w *Weighed) suits(r *recipe.Recipe, about *dataset.About, names []string) 
 		if about.Edges == 0 || about.Vertices < 2 {
 			return errors.New("the dataset has no edges to find: choose another")
 		}
-		return nil
+		return w.sameTriples(about.Triples)
 	}
 	has := task.For(about.Targets)
 	switch {
@@ -147,6 +147,21 @@ func (w *Weighed) suits(r *recipe.Recipe, about *dataset.About, names []string) 
 		return fmt.Errorf("{split} is %d, and the dataset has the splits 0 to %d", r.Split, len(about.Splits)-1)
 	}
 	return w.sameNames(names)
+}
+
+// sameTriples returns an error unless the model has learned pairs with as many relations as triples
+// have; 0: edges are no triples, and their split is drawn.
+func (w *Weighed) sameTriples(relations int) error {
+	switch of := w.relations(); {
+	case of == relations:
+		return nil
+	case of == 0:
+		return fmt.Errorf("the model has learned links without relations, and the dataset has triples with %s: choose a dataset without a given split", recipe.Count(relations, "relation"))
+	case relations == 0:
+		return fmt.Errorf("the model has learned triples with %s, and the edges of the dataset are none: choose the dataset on which it was trained", recipe.Count(of, "relation"))
+	default:
+		return fmt.Errorf("the model has learned triples with %s, and those of the dataset have %d: choose the dataset on which it was trained", recipe.Count(of, "relation"), relations)
+	}
 }
 
 // sameNames returns an error if the classes, or columns of targets, of a dataset are called something

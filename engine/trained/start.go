@@ -42,6 +42,11 @@ func (w *Weighed) Starts(r *recipe.Recipe, about dataset.About, names []string) 
 	if kind.Pairs && r.Links.Decoder != w.decoder {
 		return fmt.Errorf("the model decodes pairs by %s, and this job's would by %s: leave {link.decoder} out", w.decoder, r.Links.Decoder)
 	}
+	if kind.Pairs {
+		if err := w.sameTriples(r.Links.Relations); err != nil {
+			return err
+		}
+	}
 	if about.Classes != w.about.Classes {
 		return fmt.Errorf("the model has %s, and the dataset has %d: choose a dataset with the same", recipe.Count(w.about.Classes, "output"), about.Classes)
 	}
