@@ -258,7 +258,7 @@ func (b *bringing) check(r *Replica) error {
 	first, next := r.Shards[0], uint64(0)
 	for i, s := range r.Shards {
 		if s.Number != i || s.Shards != len(r.Shards) || uint64(s.First) != next || s.Total != first.Total || s.Features != first.Features ||
-			s.Classes != first.Classes || s.DType != first.DType || r.splits(i) != r.splits(0) || r.Stats[i].Sparse != r.Stats[0].Sparse {
+			s.Classes != first.Classes || s.DType != first.DType || r.splits(i) != r.splits(0) || r.Stats[i].Sparse != r.Stats[0].Sparse || !alike(s, first) {
 			return fmt.Errorf("shard %d, of node %s, is not of the same graph as shard 0, or does not follow the one before it", i, b.work.Nodes[b.work.Owners[i]])
 		}
 		next += uint64(s.Vertices)
@@ -267,4 +267,12 @@ func (b *bringing) check(r *Replica) error {
 		return fmt.Errorf("the shards have %d vertices of %d", next, first.Total)
 	}
 	return nil
+}
+
+// alike reports whether the edges of two shards have the same relations and as many features.
+func alike(a, b *graph.Shard) bool {
+	if a.EdgeRows.Columns != b.EdgeRows.Columns || (a.Related == nil) != (b.Related == nil) {
+		return false
+	}
+	return a.Related == nil || a.Related.Count == b.Related.Count && a.Related.Given == b.Related.Given
 }

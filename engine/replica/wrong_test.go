@@ -42,6 +42,9 @@ func TestWhatPeersDoWrong(t *testing.T) {
 	}
 	other, moved := graphs(false), graphs(false)
 	other[1].Classes, moved[1].First = 4, 41
+	related, described := graphs(false), graphs(false)
+	related[1].Weights, related[1].Related = nil, &graph.Related{Count: 2, Of: make([]float32, len(related[1].Indices))}
+	described[1].EdgeRows.Columns = 3
 	training := graphs(false)[1] // in one of the splits only
 	training.Labels[0], training.Marks[0][0], training.Marks[1][0] = 1, graph.Train, graph.Test
 	for _, c := range []struct {
@@ -60,6 +63,9 @@ func TestWhatPeersDoWrong(t *testing.T) {
 		{"has other training vertices than it counts", replicated, answer(sizes(all), seeded(training, 1, true)...)},
 		{"shard 1, of node b, is not of the same graph", replicated, answer(sizes(all), seeded(other[1], 0, true)...)},
 		{"shard 1, of node b, is not of the same graph", replicated, answer(sizes(all), seeded(moved[1], 0, true)...)},
+		{"shard 1, of node b, is not of the same graph", replicated, answer(sizes(related), seeded(related[1], 0, true)...)},
+		{"shard 1, of node b, is not of the same graph", sharded, answer(sizes(related), seeded(related[1], 0, false)...)},
+		{"shard 1, of node b, is not of the same graph", sharded, answer(sizes(described), seeded(described[1], 0, false)...)},
 	} {
 		net, works, here := mesh(2, all, []int{0, 1, 0, 0, 0, 0, 0, 0})
 		net.Node(1).Answer(peer.Skeletons, c.h)
