@@ -48,7 +48,7 @@ func (t *Table) Begin() {
 	if t == nil {
 		return
 	}
-	t.turn = 1 - t.turn
+	t.turn, t.shared = 1-t.turn, false // a step that failed may have left it
 	t.mine[t.turn] = t.mine[t.turn][:0]
 	t.step.parts = t.step.parts[:0]
 }

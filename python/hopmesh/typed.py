@@ -24,7 +24,7 @@ def is_typed(value: Any) -> bool:
 def write(folder: str, data: Any) -> str:
     """Writes a file for each type into nodes, and one for each relation into edges.
 
-    Vertices keep their numbers within their type. Weights and features of edges are left out.
+    Vertices keep their numbers within their type. Of DGL's edges no data is taken.
     """
     names = list(data.node_types if _of_pyg(data) else data.ntypes)
     for kind in ("nodes", "edges"):
@@ -67,7 +67,14 @@ def _edges(data: Any) -> Iterator[tuple[tuple[str, str, str], Any]]:
     """Yields each relation with its edges."""
     if _of_pyg(data):
         for relation in data.edge_types:
-            yield relation, data[relation].edge_index
+            held = dict(data[relation].items())
+            for name in ("edge_attr", "edge_weight"):
+                if held.get(name) is not None:
+                    raise Error(
+                        f"edges of {'-'.join(relation)} have {name}, which graphs with types do "
+                        "not keep: import a copy without it"
+                    )
+            yield relation, held["edge_index"]
         return
     for relation in data.canonical_etypes:
         yield relation, np.stack([sources.plain(ends) for ends in data.edges(etype=relation)])

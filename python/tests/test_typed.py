@@ -112,3 +112,11 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(hopmesh.Error, match="no file can be called ../paper"):
         typed.write(str(tmp_path), Odd())
     assert not typed.is_typed(np.zeros(3))
+
+
+def test_features_of_edges_are_not_lost_in_silence(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    data = of_pyg()
+    data["paper", "cites", "paper"].edge_attr = torch.ones(CITES.shape[1], 2)
+    with pytest.raises(hopmesh.Error, match="edges of paper-cites-paper have edge_attr"):
+        typed.write(str(tmp_path), data)
