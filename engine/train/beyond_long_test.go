@@ -151,7 +151,7 @@ func grownBy(t *testing.T, r recipe.Recipe, graphs [2][]*graph.Shard, workers in
 	t.Helper()
 	least := [2]float64{math.Inf(1), math.Inf(1)}
 	grown := math.Inf(1)
-	for tries := 0; tries < 8 && !enough(grown); tries++ {
+	for tries := 0; tries < 24 && !enough(grown); tries++ {
 		for i := range least {
 			least[i] = min(least[i], heldBy(t, r, graphs[i], workers))
 		}
