@@ -245,7 +245,7 @@ func TestAnInterruptedRunGoesOn(t *testing.T) {
 	}
 }
 
-// counted is a method that tells of each step that it begins.
+// counted is a method that calls step when it begins one.
 type counted struct {
 	train.Method
 	step func()

@@ -34,9 +34,9 @@ type Table struct {
 	device  tensor.Device
 	rows    []float32
 	moments []moment
-	best    []float32 // rows of the best epoch; empty: there is none
+	best    []float32 // rows of the best epoch; empty before the first evaluation
 	unsound bool      // a number is not finite
-	fixed   []float32 // features of all vertices; empty: there are none
+	fixed   []float32 // features of all vertices; empty where they have none
 	learns  []bool    // of each vertex: it has a learnt row; nil: all have one
 
 	step

@@ -12,7 +12,7 @@ import (
 
 // The planted knowledge graph: each entity has one of four colours, and the relation of a head and a
 // tail is the difference of their colours. Half of the entities are heads, and the others tails. Any
-// two of them have a relation, so that nothing can be told of a triple without it.
+// two of them have a relation, so the ends of a triple alone say nothing.
 const (
 	TripleEntities  = 64
 	TripleRelations = 4

@@ -3,8 +3,8 @@ package graph
 import "fmt"
 
 // A graph of triples is a typed graph whose edges have a given split: each triple of head, relation
-// and tail is for training, validation or test. The part is told by the number that an edge has in
-// place of a relation, so that all that carries relations carries the split too. Of R relations,
+// and tail is for training, validation or test. The number that an edge has in place of a
+// relation says which part, so that all that carries relations carries the split too. Of R relations,
 // the numbers are, in this order, R each:
 //
 //	a triple for training, from head to tail

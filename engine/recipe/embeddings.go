@@ -18,9 +18,9 @@ const usualEmbeddings = 64
 const mostEmbeddings = 1 << 12
 
 // LearnRows has rows of the vertices learnt, if a graph has no features and nothing was said: said
-// lists keys of Set. A model can learn nothing else there, so nobody should have to ask for it. Where
+// lists keys of Set. A model can learn nothing else there, so it is the default. Where
 // only some types have none, whose columns bare lists, rows are learnt if that was said: their vertices
-// can be told by their neighbours, and a table is much larger than a model.
+// differ by their neighbours, and a table is much larger than a model.
 func (r *Recipe) LearnRows(about dataset.About, bare []int, said ...string) {
 	if about.Features == 0 && !slices.Contains(said, EmbeddingsKey) {
 		r.Embeddings = usualEmbeddings

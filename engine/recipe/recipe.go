@@ -36,7 +36,7 @@ type Recipe struct {
 	EvalEvery int              `json:"eval_every"`         // epochs
 	Metric    string           `json:"metric"`             // of the best epoch: one of the task's
 	// Each is the fan-out of each relation, of each hop, in place of Fanouts, which are their
-	// sums; none: relations are not told apart when neighbours are drawn.
+	// sums; empty: neighbours are drawn whatever their relation.
 	Each [][]int `json:"fanouts_by_relation,omitempty"`
 	// Weights are those of the losses of each class, or of a yes in each column; none: all 1.
 	Weights []float64 `json:"class_weights,omitempty"`

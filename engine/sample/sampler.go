@@ -15,7 +15,7 @@ type Options struct {
 	// roots outwards; 0 means all.
 	Fanouts []int
 	// Each is the number drawn of each relation, of each hop, in place of Fanouts, which are their
-	// sums; nil: relations are not told apart.
+	// sums; nil: neighbours are drawn whatever their relation.
 	Each [][]int
 	Form Form
 	Seed uint64

@@ -27,7 +27,7 @@ var typedPresets = []*typedShape{{
 	learnt: magPaper, features: 128, classes: 349, keeps: 0.8,
 }}
 
-// typedShapeOf returns the shape of a preset with types; nil if there is none of the name.
+// typedShapeOf returns the shape of a preset with types, or nil if no such preset has the name.
 func typedShapeOf(preset string) *typedShape {
 	if i := slices.IndexFunc(typedPresets, func(s *typedShape) bool { return s.name == preset }); i >= 0 {
 		return typedPresets[i]

@@ -9,8 +9,8 @@ import (
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
-// Models read the features that the edges of a dataset have, unless they are told not to.
-func TestModelsAreToldOfFeaturesOfEdges(t *testing.T) {
+// Models read the features that the edges of a dataset have, unless a setting says no.
+func TestModelsReadFeaturesOfEdges(t *testing.T) {
 	about := plan.About{Vertices: 100, Edges: 900, Features: 3, Classes: 2, EdgeFeatures: 5, Splits: []plan.SplitSizes{{Train: 50, Val: 25, Test: 25}}}
 	set := func(all ...string) (settings []api.Setting) {
 		for _, one := range all {

@@ -81,8 +81,8 @@ func (r *Rows) Discard() {
 	}
 }
 
-// Weighted reports whether the source has weights, where sorted says whether edges are sorted with
-// numbers.
+// Weighted reports whether the source has weights. Edges without features are sorted with numbers
+// only if these are weights, so that sorted says it; r may be nil then.
 func (r *Rows) Weighted(sorted bool) bool {
 	if r == nil {
 		return sorted

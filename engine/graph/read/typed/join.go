@@ -72,5 +72,5 @@ func (g *Graph) typeOf(name string) *vertexType {
 	return nil
 }
 
-// Note adds to what the user is told.
+// Note adds remarks for the user.
 func (g *Graph) Note(notes ...string) { g.notes = append(g.notes, notes...) }
