@@ -79,7 +79,7 @@ func (t *Table) Share(ctx context.Context, x *exchange.Exchange, w peer.Work, ta
 		}
 		var err error
 		if t.step.parts, err = t.partsOf(t.step.parts, words); err != nil {
-			return fmt.Errorf("node %s sent gradients of rows that are none: %w", w.Nodes[node], err)
+			return fmt.Errorf("node %s sent a malformed message of gradients of learnt rows: %w", w.Nodes[node], err)
 		}
 	}
 	t.shared = true
