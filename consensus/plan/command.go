@@ -171,7 +171,7 @@ const (
 	flagIgnorable = 1 << 0
 	// maxCommand has room for a dataset of MaxShards shards, for the longest recipe and
 	// for MaxCommit epochs, and is a size that Raft handles well.
-	maxCommand = 512 << 10
+	maxCommand = 768 << 10
 )
 
 // Encode returns a command as the log stores it.

@@ -19,6 +19,8 @@ const (
 	MaxRows     = 16 << 10
 	// MaxClassNames bounds the bytes of a dataset's class names.
 	MaxClassNames = 16 << 10
+	// MaxTypes bounds the bytes of a dataset's types.
+	MaxTypes = 160 << 10
 )
 
 // Stage is a dataset's progress. It never goes back.

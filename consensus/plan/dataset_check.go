@@ -80,7 +80,7 @@ func (a About) check() error {
 	if len(a.ClassNames) > 0 && len(a.ClassNames) != a.Classes || size > MaxClassNames {
 		return fmt.Errorf("%w: %d names of %d bytes for %d classes", ErrInvalid, len(a.ClassNames), size, a.Classes)
 	}
-	if len(a.Types) > MaxClassNames || !utf8.ValidString(a.Types) {
+	if len(a.Types) > MaxTypes || !utf8.ValidString(a.Types) {
 		return fmt.Errorf("%w: types of %d bytes, or not in UTF-8", ErrInvalid, len(a.Types))
 	}
 	if a.EdgeFeatures < 0 || a.EdgeFeatures > maxNumber {

@@ -212,6 +212,7 @@ func largest(t testing.TB) (*State, DefineDataset, PlaceShards) {
 		place.Wanted = append(place.Wanted, row)
 	}
 	define.About.Splits = define.About.Splits[:MaxShards]
+	define.About.Types = strings.Repeat(`{"name":"of about so many letters"},`, MaxTypes)[:MaxTypes]
 	s = must(t, s, 100, ReserveDataset{ID: datasetID, Name: "graph", Importer: "a", Replicas: MaxReplicas})
 	return s, define, place
 }
@@ -233,7 +234,7 @@ func TestTheLargestDatasetFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := len(one) / d.rows() * MaxRows; all > MaxSnapshot/2 {
+	if all := (len(one)-MaxTypes)/d.rows()*MaxRows + MaxTypes*MaxDatasets; all > MaxSnapshot*3/4 {
 		t.Errorf("the most datasets make a snapshot of %d bytes", all)
 	}
 }

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,21 +47,23 @@ func (t *VertexType) Own() int {
 
 // A Relation is what edges from one type of vertex to another say.
 type Relation struct {
-	Source string `json:"source"`
+	// Source and Target are types; Text leaves them out where there is one type.
+	Source string `json:"source,omitempty"`
 	Name   string `json:"name"`
-	Target string `json:"target"`
+	Target string `json:"target,omitempty"`
 	Edges  uint64 `json:"edges"` // in the source, before equal ones were merged
 }
 
 // String returns the relation as files name it.
 func (r Relation) String() string { return r.Source + "-" + r.Name + "-" + r.Target }
 
-// Bounds of types: all nodes keep them in the plan. MaxTypesText bounds their text in bytes.
+// Bounds of types: all nodes keep them in the plan. MaxTypesText bounds their text in bytes. There is
+// room for FB15k, which has the most relations of the usual knowledge graphs: 1,345 with long names.
 const (
 	MaxTypes     = 256
-	MaxRelations = 1024
-	MaxTypeName  = 128
-	MaxTypesText = 16 << 10
+	MaxRelations = 8192
+	MaxTypeName  = 256
+	MaxTypesText = 160 << 10
 )
 
 // Check returns an error unless these are the types of a graph of so many vertices.
@@ -132,7 +135,14 @@ func (t *Types) Text() (string, error) {
 	if t == nil {
 		return "", nil
 	}
-	text, err := json.Marshal(t)
+	short := *t
+	if len(t.Vertices) == 1 { // between which all relations are
+		short.Relations = slices.Clone(t.Relations)
+		for i := range short.Relations {
+			short.Relations[i].Source, short.Relations[i].Target = "", ""
+		}
+	}
+	text, err := json.Marshal(&short)
 	if err != nil {
 		return "", fmt.Errorf("write the types of a graph: %w", err)
 	}
@@ -153,6 +163,12 @@ func ParseTypes(text string, vertices uint64, features int) (*Types, error) {
 	}
 	if err := json.Unmarshal([]byte(text), t); err != nil {
 		return nil, fmt.Errorf("the types are not readable: %w", err)
+	}
+	if len(t.Vertices) == 1 {
+		for i := range t.Relations {
+			r := &t.Relations[i]
+			r.Source, r.Target = cmp.Or(r.Source, t.Vertices[0].Name), cmp.Or(r.Target, t.Vertices[0].Name)
+		}
 	}
 	return t, t.Check(vertices, features)
 }

@@ -91,8 +91,20 @@ func TestTypesOfTriples(t *testing.T) {
 	if err := types(graph.MaxRelations/4).Check(3, 3); err != nil {
 		t.Error(err)
 	}
-	if err := types(graph.MaxRelations/4+1).Check(3, 3); err == nil || !strings.Contains(err.Error(), "have 257 relations, and may have 256: leave some out") {
+	if err := types(graph.MaxRelations/4+1).Check(3, 3); err == nil || !strings.Contains(err.Error(), "have 2049 relations, and may have 2048: leave some out") {
 		t.Error(err)
+	}
+	many := types(1345) // of FB15k, whose names are about as long
+	for i := range many.Relations {
+		many.Relations[i].Name = fmt.Sprintf("/%060d", i)
+		many.Relations[i].Edges = 10_000
+	}
+	text, err := many.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := graph.ParseTypes(text, 3, 3); err != nil || !reflect.DeepEqual(back, many) {
+		t.Errorf("%v, %v", back, err)
 	}
 	two := types(1)
 	two.Vertices = append(two.Vertices, graph.VertexType{Name: "f", First: 3, Features: 1})

@@ -16,7 +16,7 @@ const (
 	maxHeads  = 256
 	maxSize   = 1<<31 - 1
 
-	maxRelations = 1024
+	maxRelations = 8192
 )
 
 // check returns an error that names the invalid settings, if any.

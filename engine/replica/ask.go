@@ -83,6 +83,9 @@ func (b *bringing) askSkeletons(ctx context.Context) (err error) {
 	}
 	if b.edges {
 		if b.files, err = b.cache.file(bytes, largest, atATime*len(b.far)); err != nil {
+			if full, is := errors.AsType[*Full](err); is {
+				full.Needed = b.o.Needed
+			}
 			return err
 		}
 		defer func() { err, b.files = errors.Join(err, b.files.close()), nil }()
@@ -102,7 +105,7 @@ func (b *bringing) askSkeletons(ctx context.Context) (err error) {
 	}
 	err = all.Wait()
 	if unnamed.Full(err) {
-		return &Full{Bytes: bytes, Dir: b.cache.dir, Err: err}
+		return &Full{Bytes: bytes, Dir: b.cache.dir, Err: err, Needed: b.o.Needed}
 	}
 	return err
 }

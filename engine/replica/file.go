@@ -28,9 +28,14 @@ type Full struct {
 	Bytes uint64 // that they take
 	Dir   string
 	Err   error // nil: nothing was written
+	// Needed says that the job can't do without them.
+	Needed bool
 }
 
 func (e *Full) Error() string {
+	if e.Needed {
+		return e.cause() + ": free some space there"
+	}
 	return e.cause() + ": free some space there, or use {topology}=sharded"
 }
 

@@ -200,6 +200,9 @@ func TestADiskWithoutRoom(t *testing.T) {
 		if _, is := errors.AsType[*Full](err); !is || !strings.HasSuffix(err.Error(), "free some space there, or use {topology}=sharded") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
+		if _, err = f.bring(Options{Topology: replicated, Needed: true}); err == nil || !strings.HasSuffix(err.Error(), "has no room: free some space there") {
+			t.Errorf("%s, of a job that needs them: %v", name, err)
+		}
 		f.cache.Close()
 		f.has(0)
 	}

@@ -24,6 +24,8 @@ type Options struct {
 	Later bool
 	// Fits says that edges fit memory, as the caller has found: auto fetches them.
 	Fits bool
+	// Needed says that the job can't do without edges: no other topology is advised.
+	Needed bool
 	// Bare means that labels and marks stay with their owners, and only the training
 	// vertices of the split Split are listed.
 	Bare  bool
@@ -186,17 +188,28 @@ func (b *bringing) decide() error {
 		takes = without
 	}
 	if b.edges && largest > mostAnswer {
-		return fmt.Errorf("the edges of a shard of another node take %d bytes, and %d can be sent: use {topology}=sharded, or import the dataset with more shards", largest, uint64(mostAnswer))
+		return fmt.Errorf("the edges of a shard of another node take %d bytes, and %d can be sent: %s, or import the dataset with more shards", largest, uint64(mostAnswer), b.o.instead("use nodes that hold it"))
 	}
 	if b.o.Memory > 0 && takes > b.o.Memory {
 		advice := "use more nodes or nodes with more memory"
 		if b.edges {
-			advice = "use {topology}=sharded"
+			advice = b.o.instead(withMore)
 		}
 		return fmt.Errorf("what this node must know of other nodes' shards takes %d bytes of memory, and it has %d: %s", takes, b.o.Memory, advice)
 	}
 	return nil
 }
+
+// instead is what to do where edges of other nodes can't be here: ask for them as they are needed,
+// or what a job does that needs them all.
+func (o *Options) instead(needed string) string {
+	if o.Needed {
+		return needed
+	}
+	return "use {topology}=sharded"
+}
+
+const withMore = "use nodes with more memory, since the job needs all edges on each"
 
 // here reports whether all shards are cached as they are wanted.
 func (b *bringing) here() bool {

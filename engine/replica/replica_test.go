@@ -76,8 +76,8 @@ func same(t *testing.T, r *Replica, i int, s, held *graph.Shard, labels bool) {
 
 func TestMemoryDecides(t *testing.T) {
 	net, works, here := mesh(4, graphs(true), owners)
-	bring := func(topology string, memory uint64) (*Replica, error) {
-		return Bring(t.Context(), net.Node(1), works[1], here[1], Options{Topology: topology, Memory: memory})
+	bring := func(topology string, memory uint64, needed bool) (*Replica, error) {
+		return Bring(t.Context(), net.Node(1), works[1], here[1], Options{Topology: topology, Memory: memory, Needed: needed})
 	}
 	with, without := int64(0), int64(0)
 	for i, s := range graphs(true) {
@@ -100,10 +100,13 @@ func TestMemoryDecides(t *testing.T) {
 		{auto, without - 1, "more memory"},
 		{"half", 0, `can't be "half"`},
 	} {
-		r, err := bring(c.topology, uint64(c.memory))
+		r, err := bring(c.topology, uint64(c.memory), false)
 		switch {
 		case err != nil && !strings.Contains(err.Error(), c.want), err == nil && r.Replicated != (c.want == replicated), err == nil && c.want != replicated && c.want != sharded:
 			t.Errorf("%q with %d bytes: %v, %v", c.topology, c.memory, r, err)
 		}
+	}
+	if _, err := bring(replicated, uint64(with)-1, true); err == nil || !strings.HasSuffix(err.Error(), "use nodes with more memory, since the job needs all edges on each") {
+		t.Errorf("a job that needs all edges: %v", err)
 	}
 }

@@ -83,7 +83,8 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 		return err
 	}
 	topology, who := r.Sharing.Topology(), o.Strategies.Of(s.Strategy)
-	if r.Links != nil || r.Model.EdgeFeatures > 0 {
+	needed := r.Links != nil || r.Model.EdgeFeatures > 0
+	if needed {
 		topology = strategy.Replicated // see dataset.Graph.Link; features of edges do not travel with rows
 	}
 	if shared {
@@ -100,7 +101,7 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 	piece := func(q peer.Query) ([]byte, error) { return checkpoint.ReadPiece(o.Dir, q.Body) }
 	s.brought = replica.Options{
 		Dataset: o.Dataset, Topology: topology, Memory: budget.Left(o.Memory, 0), Cache: o.Replicas,
-		Split: r.Split, Bare: true, Later: t.mayWait(),
+		Split: r.Split, Bare: true, Later: t.mayWait(), Needed: needed,
 	}
 	if err := t.Session.Bring(ctx, piece, s.brought); err != nil {
 		return err

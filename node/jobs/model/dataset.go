@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/jobs"
+	requests "github.com/hopmesh/hopmesh/node/jobs/recipe"
 	"github.com/hopmesh/hopmesh/node/shards"
 )
 
@@ -25,6 +26,9 @@ func (m *Models) datasetOf(j plan.Job, name string) (plan.Dataset, error) {
 	}
 	if d.Stage != plan.Ready {
 		return d, api.Conflict("dataset %s is still being imported by node %s: ask again when it is ready", d.Name, s.NameOf(d.Importer))
+	}
+	if err := requests.Reads(j, d); err != nil {
+		return d, api.Conflict("%v", err)
 	}
 	return d, nil
 }

@@ -3,6 +3,7 @@ package recipe
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -75,10 +76,31 @@ func (s *Source) from(r *recipe.Recipe, d plan.Dataset) (*recipe.From, error) {
 	if declared := Strategies.Of(r.Sharing.Strategy); declared.Elsewhere {
 		return nil, errors.New("a program has its own weights: leave --from out")
 	}
+	if err := Reads(s.Job, d); err != nil {
+		return nil, err
+	}
 	if err := s.Model.Starts(r, About(d), d.About.ClassNames); err != nil {
 		return nil, err
 	}
 	return &recipe.From{Job: s.Job.ID, Key: s.Job.Key, Weights: trained.Hash(s.Model.Weights)}, nil
+}
+
+// Reads returns an error if a dataset can't be read by the model of a job since that has weights of
+// single vertices, by their numbers in the dataset that it was trained on: learnt rows, or the first
+// layer where each entity of triples has a feature of its own.
+func Reads(j plan.Job, d plan.Dataset) error {
+	if j.Dataset == d.ID || j.Content == d.Content() {
+		return nil
+	}
+	r := Read(j)
+	single := r.Links != nil && r.Links.Relations > 0
+	for _, m := range r.Models() {
+		single = single || m.Embeddings > 0
+	}
+	if !single {
+		return nil
+	}
+	return fmt.Errorf("the model of job %s has learned a row of each vertex of dataset %s, and %s has other vertices: choose that one", j.ID, j.DatasetName, d.Name)
 }
 
 // Awaits reports whether a job needs the model of another, by its key, to begin: it has not trained

@@ -122,6 +122,32 @@ func TestLinksThatStartFromAModel(t *testing.T) {
 	}
 }
 
+// Weights of single vertices are those of a dataset with the same content, whatever it is called.
+func TestWeightsOfSingleVerticesHaveTheirDataset(t *testing.T) {
+	learnt, plain, triples := recipe.DefaultRecipe("gcn"), recipe.DefaultRecipe("gcn"), recipe.DefaultRecipe("rgcn")
+	learnt.Embeddings = 8
+	triples.Links = &link.Spec{Relations: 3}
+	d := plan.Dataset{ID: "one", Name: "first", Shards: []plan.Shard{{ShardAbout: plan.ShardAbout{SHA256: "aa"}}}}
+	copied, other := d, plan.Dataset{ID: "three", Name: "other", Shards: []plan.Shard{{ShardAbout: plan.ShardAbout{SHA256: "bb"}}}}
+	copied.ID = "two"
+	for name, r := range map[string]recipe.Recipe{"learnt rows": learnt, "triples": triples, "": plain} {
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := plan.Job{ID: "j1", Dataset: d.ID, DatasetName: d.Name, Content: d.Content(), Recipe: string(text)}
+		for _, same := range []plan.Dataset{d, copied} {
+			if err := Reads(j, same); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		const want = "the model of job j1 has learned a row of each vertex of dataset first, and other has other vertices"
+		if err := Reads(j, other); (err == nil) != (name == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v does not say %q", name, err, want)
+		}
+	}
+}
+
 // A job awaits the model that it starts from until it has done an epoch, or has ended.
 func TestAwaits(t *testing.T) {
 	r := recipe.DefaultRecipe("gcn")

@@ -178,6 +178,10 @@ func (r *reader) lines(ctx context.Context, lines *source.Lines, part graph.Mark
 		if err != nil {
 			return fmt.Errorf("%s, line %d: %w", lines.Name, line, err)
 		}
+		if line == 1 && isHead(fields) {
+			r.notes = append(r.notes, fmt.Sprintf("The first line of %s names columns: it is no triple.", lines.Name))
+			return nil
+		}
 		var t triple
 		for i, to := range []*uint32{&t.head, &t.relation, &t.tail} {
 			of, what := &r.entities, "entities"
@@ -197,6 +201,19 @@ func (r *reader) lines(ctx context.Context, lines *source.Lines, part graph.Mark
 		r.of[part] = append(r.of[part], t)
 		return nil
 	})
+}
+
+// columns are the usual names of the three columns.
+var columns = [3][]string{{"head", "subject", "source", "h", "s"}, {"relation", "predicate", "r", "p"}, {"tail", "object", "target", "t", "o"}}
+
+// isHead reports whether the fields of a line are names of columns.
+func isHead(fields [3][]byte) bool {
+	for i, f := range fields {
+		if !slices.Contains(columns[i], strings.ToLower(string(f))) {
+			return false
+		}
+	}
+	return true
 }
 
 // mostRelations is how many relations a graph of triples may have.

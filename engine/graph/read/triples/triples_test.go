@@ -69,6 +69,28 @@ func TestTriplesBecomeNumberedEdges(t *testing.T) {
 	}
 }
 
+// A first line that names columns is no triple, and a note says so.
+func TestNamesOfColumns(t *testing.T) {
+	folder := small.With("train.txt", "Head\trelation\ttail\n"+small["train.txt"])
+	s, err := read.Open(t.Context(), folder.Write(t), source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := s.Meta(); m.Vertices != 4 || len(m.Types.Relations) != 2 || *m.Types.Given != [3]uint64{3, 1, 1} {
+		t.Errorf("%d entities, %d relations, %v triples", m.Vertices, len(m.Types.Relations), *m.Types.Given)
+	}
+	h, err := readtest.Hold(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "The first line of train.txt names columns: it is no triple."; !slices.Contains(h.Notes, want) {
+		t.Errorf("notes %q", h.Notes)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // The numbers of edges are taken apart into what they were made of.
 func TestNumbersAreInvertible(t *testing.T) {
 	seen := map[int]bool{}
