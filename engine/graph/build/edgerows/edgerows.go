@@ -273,6 +273,11 @@ func (m *Merger) put() {
 	b := raw(m.mean)
 	if m.dtype == graph.BF16 {
 		graph.ToBF16(m.half, m.mean)
+		for i, bits := range m.half {
+			if bits&0x7f80 == 0x7f80 { // sources yield finite values
+				m.fail(fmt.Errorf("a feature of an edge, %g, is beyond what bf16 holds: store the features as f32", m.mean[i]))
+			}
+		}
 		b = raw(m.half)
 	}
 	if _, err := m.to.Write(b); err != nil {
