@@ -6,6 +6,7 @@ import "github.com/hopmesh/hopmesh/engine/enginetest"
 // those that train them, with batches and with the whole graph.
 var typed = []model{
 	{name: "hetero-gat", model: "hetero:gat", layers: 2, set: []string{"gat.out_heads=2", "hetero.across=mean"}},
+	{name: "hetero-attention", model: "hetero:sage", layers: 2, set: []string{"hetero.across=attention"}},
 	{name: "hetero-gin", model: "hetero:gin", layers: 2},
 	{name: "hetero-sage", model: "hetero:sage", layers: 2, usual: true},
 	{name: "rgcn", model: "rgcn", layers: 2},

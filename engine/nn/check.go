@@ -123,8 +123,8 @@ func (s *Spec) checkOwn() error {
 		return fmt.Errorf("%s tells the relations of edges apart, and self-loops have none: leave out {model.self_loops}=on", s.Named())
 	case s.apart() && s.Aggregator == "gcn":
 		return fmt.Errorf("{sage.aggregator}=gcn averages each vertex with its neighbours, and a relation has no self-loops: choose mean or max for %s", s.Named())
-	case s.apart() && s.Across != AcrossSum && s.Across != AcrossMean:
-		return fmt.Errorf("{hetero.across} is %q, but may be sum or mean", s.Across)
+	case s.apart() && s.Across != AcrossSum && s.Across != AcrossMean && s.Across != AcrossAttend:
+		return fmt.Errorf("{hetero.across} is %q, but may be sum, mean or attention", s.Across)
 	case s.apart() && endsOf(s) != nil:
 		return fmt.Errorf("the recipe does not say at which types relations end: %w: train it on the dataset that it was made for", endsOf(s))
 	case s.Model == "gcnii" && !(s.Alpha >= 0 && s.Alpha <= 1):

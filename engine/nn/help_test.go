@@ -381,6 +381,8 @@ func kinds() []nn.Spec {
 		})
 	}
 	add("hetero:gin", func(s *nn.Spec) { s.Relations, s.Ends = 4, "0,1,0,1" })
+	add("hetero:sage", func(s *nn.Spec) { s.Relations, s.Ends, s.Across = 4, "0,1,0,1", nn.AcrossAttend })
+	add("hetero:gat", func(s *nn.Spec) { s.Heads, s.OutHeads, s.Hidden, s.Relations, s.Across = 2, 2, 2, 4, nn.AcrossAttend })
 	add("gcnii", func(s *nn.Spec) { s.Layers = 3 })
 	add("resgcn", func(s *nn.Spec) { s.Layers = 3 })
 	return all

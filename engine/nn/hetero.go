@@ -1,13 +1,16 @@
 package nn
 
 import (
+	"fmt"
+
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // hetero makes a convolution for each relation out of one, as PyG's HeteroConv does: each has
 // weights of its own and sees the edges of its relation alone. A vertex' row is the sum or the mean
-// over the relations that end at its type.
+// over the relations that end at its type, or their sum by attention: each vertex weighs its
+// relations, much as in HAN (Wang et al., 2019, arXiv 1903.07293), whose weights are alike for all.
 //
 // The weights of all relations lie one below another. All relations are computed for all targets,
 // whichever types they have, so that the size of a block says what memory it takes. Price: as many
@@ -17,12 +20,15 @@ type hetero struct {
 	own       []Weight // of each
 	relations int
 	across    tensor.Aggregation
+	attends   bool // in place of across
+	columns   int  // of a row
 }
 
 // The ways to join relations.
 const (
-	AcrossSum  = "sum"
-	AcrossMean = "mean"
+	AcrossSum    = "sum"
+	AcrossMean   = "mean"
+	AcrossAttend = "attention"
 )
 
 // heteroPrefix begins the names of such models.
@@ -38,6 +44,7 @@ func apartBy(k Kind) Kind {
 		if s.Across == AcrossMean {
 			l.across = tensor.Mean
 		}
+		l.attends, l.columns = s.Across == AcrossAttend, p.Out
 		return l
 	}
 	k.SelfLoops, k.Weighting = false, sample.Ones
@@ -50,14 +57,23 @@ func (l *hetero) Weights() []Weight {
 	for _, w := range l.own {
 		all = append(all, Weight{"relations." + w.Name, l.relations * w.Rows, w.Cols, w.Initial})
 	}
+	if l.attends {
+		all = append(all, Weight{acrossName, 1, l.columns, Glorot(1, l.columns)})
+	}
 	return all
 }
+
+// acrossName is the name of the weight of attention across relations. It is the last one.
+const acrossName = "across.attention"
 
 func (l *hetero) Words(use func(string) string) string {
 	words := "For each relation r, with the rth of the equal parts that stand one below another in each weight, in place of the weight, and with the in-edges of that relation alone, each with the value 1: " +
 		l.each.(Worded).Words(func(name string) string { return use("relations." + name) })
 	if l.bias() >= 0 {
 		words += " y = y + " + use("relations."+Bias) + "."
+	}
+	if l.attends {
+		return words + fmt.Sprintf(" That is y[r]. The score of a relation = leaky(y[r] . %s), with leaky(s) = s where it is above 0, else %v * s. The shares of the relations that end at the type of a vertex = softmax of their scores. Then y of the vertex = the sum of share * y[r] over these relations, 0 where it has no in-edges at all.", use(acrossName), Slope)
 	}
 	how := "the sum"
 	if l.across == tensor.Mean {
@@ -122,13 +138,43 @@ func (l *hetero) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 		}
 		l.each.Forward(w, all.RowRange(r*c.targets, c.targets), orNone(&w.conv))
 	}
+	if l.attends {
+		l.attend(c, y, all, e)
+		return
+	}
 	c.Device.Aggregate(y, l.reach(c), tensor.Matrix{}, all, l.across, false, e)
 	c.Free(all)
 }
 
+// attend joins the rows of relations by attention: the edges of reach lead from a relation to a
+// vertex, which has no term of its own in a score.
+func (l *hetero) attend(c *Call, y, all tensor.Matrix, e *tensor.Epilogue) {
+	scores, none, stats := c.New(all.Rows, 1), c.New(c.targets, 1), c.New(c.targets, 2)
+	c.Device.HeadDot(scores, all, c.Weight(len(l.own)))
+	c.Device.Zero(none)
+	c.Device.Attend(y, stats, l.reach(c), all, scores, none, Slope, tensor.Dropout{}, 0)
+	if e != nil {
+		c.Device.Apply(y, y, e)
+	}
+	c.Kept[0], c.Kept[1], c.Kept[2], c.Kept[3] = all, scores, none, stats
+}
+
+// attendBack is the inverse of attend: it sets the gradient at the rows of relations.
+func (l *hetero) attendBack(c *Call, dall, dy tensor.Matrix) {
+	all, scores, none, stats := c.Kept[0], c.Kept[1], c.Kept[2], c.Kept[3]
+	dscores, dnone := c.New(all.Rows, 1), c.New(c.targets, 1)
+	c.Device.AttendBack(dall, dscores, dnone, l.reach(c), dy, stats, all, scores, none, Slope, tensor.Dropout{}, 0)
+	c.Device.HeadDotBack(dall, c.Gradient(len(l.own)), dscores, all, c.Weight(len(l.own)))
+	c.Free(dscores, dnone)
+}
+
 func (l *hetero) Backward(c *Call, dx, dy tensor.Matrix) {
 	all, bias := c.New(l.relations*c.targets, dy.Cols), l.bias()
-	c.Device.AggregateBack(all, l.reach(c), tensor.Matrix{}, dy, l.across, false)
+	if l.attends {
+		l.attendBack(c, all, dy)
+	} else {
+		c.Device.AggregateBack(all, l.reach(c), tensor.Matrix{}, dy, l.across, false)
+	}
 	part := tensor.Matrix{}
 	if !dx.None() && l.relations > 1 {
 		part = c.New(dx.Rows, dx.Cols)

@@ -302,6 +302,7 @@ func (n *naive) related(x, stacked, bases, shares dense) dense {
 func (n *naive) hetero(k int, x dense) dense {
 	at := fmt.Sprintf("layers.%d.", k)
 	reached, sum := zeros(len(x), 1), dense(nil)
+	total := zeros(len(x), 1) // of what shares are by attention
 	for r := range n.Relations {
 		one := &naive{Spec: n.Spec, w: map[string]dense{}}
 		one.Model, one.SelfLoops = strings.TrimPrefix(n.Model, "hetero:"), nn.LoopsOff
@@ -328,9 +329,25 @@ func (n *naive) hetero(k int, x dense) dense {
 			if n.Ends != "" && (len(n.g.in[t]) == 0 || r%2 != t%2) { // all specs end so
 				continue
 			}
+			share := 1.0
+			if n.Across == nn.AcrossAttend {
+				score := 0.0
+				for j, v := range row {
+					score += v * n.w[at+"across.attention"][0][j]
+				}
+				share = math.Exp(leaky(score))
+			}
 			reached[t][0]++
+			total[t][0] += share
 			for j, v := range row {
-				sum[t][j] += v
+				sum[t][j] += share * v
+			}
+		}
+	}
+	if n.Across == nn.AcrossAttend {
+		for t, row := range sum {
+			for j := range row {
+				row[j] /= max(total[t][0], math.SmallestNonzeroFloat64)
 			}
 		}
 	}

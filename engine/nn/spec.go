@@ -36,7 +36,7 @@ type Spec struct {
 	Bases            int     `json:"bases,omitempty"`             // of rgcn; 0: each relation has a weight of its own
 	Relations        int     `json:"relations,omitempty"`         // of the dataset, for models that tell them apart
 	Ends             string  `json:"ends,omitempty"`              // of hetero: the numbers of the types at which they end
-	Across           string  `json:"across,omitempty"`            // of hetero: sum or mean over relations
+	Across           string  `json:"across,omitempty"`            // of hetero: sum, mean or attention over relations
 	Edges            string  `json:"edges,omitempty"`             // on or off: whether features of edges are read; empty: if there are some
 	EdgeFeatures     int     `json:"edge_features,omitempty"`     // how many are read
 }

@@ -36,7 +36,7 @@ func TestBadSpecs(t *testing.T) {
 		{"sage", func(s *nn.Spec) { s.Aggregator = "lstm" }, `{sage.aggregator} is "lstm", but may be mean, max or gcn`},
 		{"sage", func(s *nn.Spec) { s.Aggregator, s.SelfLoops = "gcn", "off" }, "{sage.aggregator}=gcn averages each vertex with its neighbours: leave out {model.self_loops}=off"},
 		{"hetero:sage", func(s *nn.Spec) { s.Relations, s.Aggregator = 2, "gcn" }, "choose mean or max for a hetero:sage"},
-		{"hetero:sage", func(s *nn.Spec) { s.Relations, s.Across = 2, "max" }, `{hetero.across} is "max", but may be sum or mean`},
+		{"hetero:sage", func(s *nn.Spec) { s.Relations, s.Across = 2, "max" }, `{hetero.across} is "max", but may be sum, mean or attention`},
 		{"hetero:gin", func(s *nn.Spec) { s.Relations, s.Ends = 2, "0,0,1" }, "2 relations end at 3 types: train it on the dataset"},
 		{"hetero:gin", func(s *nn.Spec) { s.Relations, s.Ends = 2, "0,256" }, `ends at the type "256", which is no number from 0 to 255`},
 		{"hetero:gin", func(s *nn.Spec) { s.Relations, s.SelfLoops = 2, "on" }, "a hetero:gin tells the relations of edges apart, and self-loops have none"},

@@ -187,7 +187,7 @@ def _rgcn(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
 
 
 def _hetero(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
-    """Sums or averages a convolution of each relation over those that end at a vertex' type."""
+    """Joins a convolution of each relation over those that end at a vertex' type."""
     convolve = _CONVOLUTIONS[at.spec["model"].removeprefix(_HETERO)]
     n = len(at.relations)
     parts = {
@@ -209,6 +209,12 @@ def _hetero(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
         reached = types[:, None] == of
     else:
         reached = np.ones((n, len(x)), dtype=bool)
+    if at.spec.get("across") == "attention":
+        scores = np.stack([y @ w["across.attention"][0] for y in each])
+        scores = np.where(reached, _leaky(scores), -np.inf)
+        shares = np.exp(scores - np.maximum(scores.max(0), np.finfo(scores.dtype).min))
+        shares /= np.maximum(shares.sum(0), np.finfo(scores.dtype).tiny)
+        each = [y * share[:, None] for y, share in zip(each, shares, strict=True)]
     total = np.zeros_like(each[0])
     for y, here in zip(each, reached, strict=True):
         total += np.where(here[:, None], y, 0)

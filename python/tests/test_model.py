@@ -262,6 +262,7 @@ RELATED: dict[str, dict[str, Any]] = {
     "rgcn with a head": {"model": "rgcn", "model_head": "linear", "residual": True},
     "sage": {"model": "hetero:sage"},
     "sage averaged": {"model": "hetero:sage", "hetero_across": "mean", "sage_aggregator": "max"},
+    "sage by attention": {"model": "hetero:sage", "hetero_across": "attention"},
     "gat": {"model": "hetero:gat", "gat_out_heads": 2},
     "gat 2 with a head": {"model": "hetero:gat", "gat_version": 2, "model_head": "linear"},
     "gin": {"model": "hetero:gin", "norm": "layer", "residual": True},
