@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import json
 import os
 import urllib.parse
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,11 @@ class Graph:
     ``edge_weight`` is None if all weigh 1. ``edge_type`` has the number of each edge's relation,
     in the order of ``Dataset.about["types"]["relations"]``; it is None where there are none, and
     ``edge_attr`` where edges have no features.
+
+    Of a knowledge graph with a given split, the edges are those that messages may pass along: each
+    triple for training from head to tail and, with its relation's number plus that of relations,
+    from tail to head. ``train_triples``, ``val_triples`` and ``test_triples`` have a head, a
+    relation and a tail in each row; they are None for other graphs.
     """
 
     x: NDArray[np.float32]
@@ -41,6 +47,9 @@ class Graph:
     edge_weight: NDArray[np.float32] | None = None
     edge_type: NDArray[np.int64] | None = None
     edge_attr: NDArray[np.float32] | None = None
+    train_triples: NDArray[np.int64] | None = None
+    val_triples: NDArray[np.int64] | None = None
+    test_triples: NDArray[np.int64] | None = None
 
     def to_pyg(self) -> Any:
         """Returns the graph as a PyG ``Data``, with its ids as ``ids``."""
@@ -55,6 +64,23 @@ class Graph:
         ids = arrays.pop("ids")
         tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
         return Data(ids=ids if ids.dtype == object else torch.from_numpy(np.array(ids)), **tensors)
+
+
+def _apart(graph: Graph, relations: int) -> Graph:
+    """Takes the triples of a given split out of the edges. The number of an edge says which part
+    it is of: training, training from tail to head, validation or test.
+    """
+    assert graph.edge_type is not None
+    part, relation = np.divmod(graph.edge_type, relations)
+    heads, tails = graph.edge_index
+    triples = np.stack([heads, relation, tails], axis=1)
+    graph.train_triples, graph.val_triples, graph.test_triples = (
+        triples[part == number] for number in (0, 2, 3)
+    )
+    messages = part < 2
+    graph.edge_index = graph.edge_index[:, messages]
+    graph.edge_type = graph.edge_type[messages]
+    return graph
 
 
 class Dataset:
@@ -116,7 +142,7 @@ class Dataset:
         relations = [s["relations"] for _, s in shards if "relations" in s]
         rows = [s["edge_features"] for _, s in shards if "edge_features" in s]
         masks = {f"{name}_mask": marks == mark for name, mark in _MARKS.items()}
-        return Graph(
+        graph = Graph(
             x=np.concatenate([_features(m, s) for m, s in shards])[order],
             edge_index=np.stack([place[sources], place[np.repeat(np.arange(len(ids)), targets)]]),
             y=np.concatenate([_labels(s) for _, s in shards])[order],
@@ -126,6 +152,8 @@ class Dataset:
             edge_attr=np.concatenate(rows).astype(np.float32, copy=False) if rows else None,
             **masks,
         )
+        types = json.loads(shards[0][0].get("types") or "{}")
+        return _apart(graph, len(types["relations"])) if types.get("given") else graph
 
     def ids(self) -> NDArray[Any]:
         """Returns the ids of all vertices, in the order of the mesh's numbers.

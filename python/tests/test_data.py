@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -36,6 +37,34 @@ def test_shards_elsewhere(mesh: hopmesh.LocalMesh) -> None:
         hopmesh.connect(mesh.address).load_dataset("cora")
     with pytest.raises(hopmesh.Error, match="the dataset cora has no split 1"):
         mesh.load_dataset("cora", split=1)
+
+
+def test_triples_that_are_held_out_are_no_edges(mesh: hopmesh.LocalMesh, tmp_path: Path) -> None:
+    lines = {
+        "train": "ada\tlikes\tbob\nbob\tknows\teve\n",
+        "valid": "eve\tlikes\tada\n",
+        "test": "bob\tknows\tada\nada\tknows\teve\n",
+    }
+    for name, text in lines.items():
+        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
+    mesh.import_("kin", tmp_path)
+    graph = mesh.load_dataset("kin")
+    ada, bob, eve = range(3)
+    knows, likes = range(2)
+    assert graph.ids.tolist() == ["ada", "bob", "eve"]
+    assert graph.edge_type is not None
+    edges = np.vstack([graph.edge_index, graph.edge_type]).T.tolist()
+    assert sorted(edges) == sorted(
+        [[ada, bob, likes], [bob, ada, 2 + likes], [bob, eve, knows], [eve, bob, 2 + knows]]
+    )
+    for got, want in [
+        (graph.train_triples, [[ada, likes, bob], [bob, knows, eve]]),
+        (graph.val_triples, [[eve, likes, ada]]),
+        (graph.test_triples, [[ada, knows, eve], [bob, knows, ada]]),
+    ]:
+        assert got is not None
+        assert sorted(got.tolist()) == want
+    mesh.dataset("kin").remove()
 
 
 def test_many_rows(mesh: hopmesh.LocalMesh) -> None:
