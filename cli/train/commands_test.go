@@ -147,7 +147,7 @@ func TestPairsAreAskedFor(t *testing.T) {
 	b.File = []byte("source,target,score\n1,2,0.5\n")
 	addr, dir := clitest.Serve(t, b), t.TempDir()
 	for _, args := range []string{
-		"predict j7 --pairs pairs.csv", "predict j7 --pairs /a/pairs.tsv --json", "predict j7 --top 5 --vertices https://b/c.csv --neighbours --task link --out " + dir + "/a.JSON",
+		"predict j7 --pairs pairs.csv --relation likes", "predict j7 --pairs /a/pairs.tsv --json", "predict j7 --top 5 --vertices https://b/c.csv --neighbours --task link --out " + dir + "/a.JSON",
 	} {
 		out, stderr, code := hopmesh(t.Context(), append(strings.Fields(args), "--addr", addr)...)
 		if code != 0 || stderr != "" || out != string(b.File) && !strings.Contains(out, "a.JSON") {
@@ -159,7 +159,7 @@ func TestPairsAreAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []any{
-		api.PredictRequest{Format: ".csv", PairOptions: api.PairOptions{Pairs: filepath.Join(here, "pairs.csv")}},
+		api.PredictRequest{Format: ".csv", PairOptions: api.PairOptions{Pairs: filepath.Join(here, "pairs.csv"), Relation: "likes"}},
 		api.PredictRequest{Format: ".json", PairOptions: api.PairOptions{Pairs: "/a/pairs.tsv"}},
 		api.PredictRequest{Format: ".json", PairOptions: api.PairOptions{Task: "link", Top: 5, Vertices: "https://b/c.csv", Neighbours: true}},
 	}

@@ -28,6 +28,7 @@ func (f *pairFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.Pairs, "pairs", "", "score the pairs of this `FILE`, CSV, TSV, Parquet or Arrow with two columns of ids, on the daemon's machine")
 	flags.IntVar(&f.Top, "top", 0, "find the `K` best partners of each vertex")
 	flags.StringVar(&f.Vertices, "vertices", "", "find those of the vertices of this `FILE`, with one column of ids (default: of all vertices)")
+	flags.StringVar(&f.Relation, "relation", "", "the `NAME` of the relation of all pairs, from heads to tails, for a model of a knowledge graph")
 	flags.BoolVar(&f.Neighbours, "neighbours", false, "count as partners also those that a vertex has an edge with")
 }
 

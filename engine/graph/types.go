@@ -116,6 +116,36 @@ func CheckTypeName(name string) error {
 	return nil
 }
 
+// Place returns the place of the relation that is called so, by its name alone or with the types
+// between which it leads.
+func (t *Types) Place(name string) (int, error) {
+	const shown = 8
+	found := -1
+	var names []string
+	for i, r := range t.Relations {
+		if len(names) < shown {
+			names = append(names, r.Name)
+		}
+		switch {
+		case r.String() == name:
+			return i, nil
+		case r.Name != name:
+		case found >= 0:
+			return 0, fmt.Errorf("both %s and %s are called %s: give the whole name", t.Relations[found], r, name)
+		default:
+			found = i
+		}
+	}
+	if found < 0 {
+		more := ""
+		if n := len(t.Relations) - len(names); n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		return 0, fmt.Errorf("no relation is called %.80s: the dataset has %s%s", name, strings.Join(names, ", "), more)
+	}
+	return found, nil
+}
+
 // Ends returns the number of the type at which each relation ends, as a spec of a model has them;
 // "" of triples, where all end at one.
 func (t *Types) Ends() string {

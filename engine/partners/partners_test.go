@@ -83,7 +83,7 @@ func joined(r *rand.Rand, rows, edges int) (*Graph, func(a, b uint32) bool) {
 // brute scores all pairs by themselves, and sorts them.
 func brute(t testing.TB, rows Rows, blocks link.Blocks, row uint32, most int, near func(a, b uint32) bool) (all []Partner) {
 	t.Helper()
-	s := NewScorer(rows, blocks)
+	s := NewScorer(rows, blocks, 0)
 	var score [1]float32
 	for target := range uint32(rows.Count) {
 		if target == row || near != nil && near(row, target) {
@@ -166,7 +166,7 @@ func TestScoresOfPairs(t *testing.T) {
 			}
 			blocks := scoring(t, decoder, columns, 2, false)
 			got, one := make([]float32, len(a)), make([]float32, 1)
-			if err := NewScorer(rows, blocks).Score(t.Context(), got, a, b); err != nil {
+			if err := NewScorer(rows, blocks, 0).Score(t.Context(), got, a, b); err != nil {
 				t.Fatal(err)
 			}
 			wide := func(x []float32) (y []float64) {
@@ -177,7 +177,7 @@ func TestScoresOfPairs(t *testing.T) {
 			}
 			exact, weights := link.NewDecoder(decoder, columns), wide(weightsOf(t, decoder, columns, false))
 			for i := range a {
-				if err := NewScorer(rows, scoring(t, decoder, columns, 1, false)).Score(t.Context(), one, a[i:][:1], b[i:][:1]); err != nil {
+				if err := NewScorer(rows, scoring(t, decoder, columns, 1, false), 0).Score(t.Context(), one, a[i:][:1], b[i:][:1]); err != nil {
 					t.Fatal(err)
 				}
 				want := exact.Score(weights, wide(x[int(a[i])*columns:][:columns]), wide(x[int(b[i])*columns:][:columns]), 0)
@@ -252,7 +252,7 @@ func TestSearchesEnd(t *testing.T) {
 // A block that is under way when the search is to end is left, and the search says so.
 func TestBlocksAreLeft(t *testing.T) {
 	for _, decoder := range link.Decoders {
-		s := NewScorer(rowsOf(make([]float32, 8), 2), scoring(t, decoder, 2, 1, false))
+		s := NewScorer(rowsOf(make([]float32, 8), 2), scoring(t, decoder, 2, 1, false), 0)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		why := errors.New("enough")
 		cancel(why)

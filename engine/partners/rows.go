@@ -55,13 +55,14 @@ const tile = 8
 type Scorer struct {
 	rows                     Rows
 	blocks                   link.Blocks
+	relation                 int
 	sources, targets, scores []float32
 }
 
-// NewScorer returns a scorer of pairs of rows.
-func NewScorer(rows Rows, blocks link.Blocks) *Scorer {
+// NewScorer returns a scorer of pairs of rows, of a relation where the decoder knows some.
+func NewScorer(rows Rows, blocks link.Blocks, relation int) *Scorer {
 	return &Scorer{
-		rows: rows, blocks: blocks, scores: make([]float32, tile*tile),
+		rows: rows, blocks: blocks, relation: relation, scores: make([]float32, tile*tile),
 		sources: make([]float32, tile*rows.Columns), targets: make([]float32, tile*rows.Columns),
 	}
 }
@@ -78,7 +79,7 @@ func (s *Scorer) Score(ctx context.Context, to []float32, sources, targets []uin
 			return err
 		}
 		ends := tensor.OverF32(n, columns, a)
-		s.blocks.Begin(ends, 0)
+		s.blocks.Begin(ends, s.relation)
 		s.blocks.Score(ctx, tensor.OverF32(n, n, s.scores[:n*n]), ends, tensor.OverF32(n, columns, b))
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -29,15 +29,19 @@ type Graph struct {
 	Vertex []uint32 // of each row
 	// Sources returns the vertices from which edges lead to a vertex.
 	Sources func(vertex uint32) []int32
+	// Directed means that a vertex is joined to those alone to which its edges lead.
+	Directed bool
 }
 
 // Options configure a Search.
 type Options struct {
 	Rows   Rows
 	Blocks link.Blocks
-	Most   int    // partners of a row
-	Graph  *Graph // whose neighbours are no partners; nil: all rows but the own one are
-	Memory uint64 // that may be used, of which Least is taken in any case; 0: no bound
+	// Relation is that of all pairs, where the decoder knows some.
+	Relation int
+	Most     int    // partners of a row
+	Graph    *Graph // whose neighbours are no partners; nil: all rows but the own one are
+	Memory   uint64 // that may be used, of which Least is taken in any case; 0: no bound
 	// Threads look for the best scores; 0: one.
 	Threads int
 }
@@ -118,7 +122,7 @@ func (s *Search) Find(ctx context.Context, rows []uint32) error {
 	if err := s.Rows.gather(s.a[:len(rows)*columns], rows); err != nil {
 		return err
 	}
-	s.Blocks.Begin(a, 0)
+	s.Blocks.Begin(a, s.Relation)
 	for s.first = 0; s.first < s.Rows.Count; s.first += s.most[1] {
 		n := s.targets()
 		if err := s.Rows.read(s.b[:n*columns], s.first); err != nil {
@@ -172,6 +176,9 @@ func (s *Search) exclude() {
 		return
 	}
 	for i, row := range s.asked {
+		if s.Graph.Directed {
+			break
+		}
 		for _, u := range s.Graph.Sources(s.Graph.Vertex[row]) {
 			strike(i, s.Graph.Row[u])
 		}

@@ -344,6 +344,7 @@ func TestJobsThatNoNodeIsAsked(t *testing.T) {
 		"--top is 65537":           PredictRequest{Format: ".csv", PairOptions: PairOptions{Top: 65537}},
 		"--vertices says":          PredictRequest{Format: ".npy", PairOptions: PairOptions{Vertices: "/a.csv"}},
 		"--neighbours says":        PredictRequest{Format: ".csv", PairOptions: PairOptions{Pairs: "/a.csv", Neighbours: true}},
+		"--relation says":          PredictRequest{Format: ".csv", PairOptions: PairOptions{Relation: "likes"}},
 		"--embeddings writes":      PredictRequest{Format: ".csv", Embeddings: true, PairOptions: PairOptions{Top: 1}},
 		"--task is class, and":     PredictRequest{Format: ".csv", PairOptions: PairOptions{Top: 1, Task: "class"}},
 		"no task \"links\"":        PredictRequest{Format: ".npy", PairOptions: PairOptions{Task: "links"}},

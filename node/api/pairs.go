@@ -16,6 +16,9 @@ type PairOptions struct {
 	Top        int    `json:"top,omitempty"`
 	Vertices   string `json:"vertices,omitempty"`   // the file of the vertices that partners are found for; "": all
 	Neighbours bool   `json:"neighbours,omitempty"` // neighbours are partners, too
+	// Relation is that of all pairs, by its name, where the model has learnt triples: sources are
+	// heads, and targets tails.
+	Relation string `json:"relation,omitempty"`
 }
 
 // MaxTop bounds PairOptions.Top.
@@ -40,6 +43,8 @@ func (o PairOptions) check(r PredictRequest) error {
 		return Invalid("--vertices says whose partners are found: give --top, too")
 	case o.Neighbours && o.Top == 0:
 		return Invalid("--neighbours says who may be a partner: give --top, too")
+	case o.Relation != "" && !o.Paired():
+		return Invalid("--relation says of which relation pairs are: give --pairs or --top, too")
 	case o.Paired() && r.Embeddings:
 		return Invalid("--embeddings writes a row for each vertex, and no pairs: leave it out")
 	case o.Paired() && o.Task != "" && o.Task != link:

@@ -9,6 +9,7 @@ import (
 	"runtime"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/partners"
@@ -24,6 +25,7 @@ type Pairing struct {
 	Top        int    // how many partners are found for a vertex
 	Vertices   string // the file of the vertices that partners are found for; "": all
 	Neighbours bool   // neighbours are partners, too
+	Relation   *int   // of all pairs, by its place; nil: they have none
 }
 
 // pairing is a prediction of pairs under way.
@@ -36,8 +38,10 @@ type pairing struct {
 	graph  *partners.Graph
 	rows   partners.Rows
 	// decoder scores rows by weights.
-	decoder string
-	weights []float32
+	decoder   string
+	weights   []float32
+	relations int     // that it knows
+	near      []int32 // of a vertex, under the relation
 }
 
 // PredictPairs scores pairs by a model of links: those of a file, in its order, or the best
@@ -113,7 +117,7 @@ func (q *pairing) beside() uint64 {
 // arrange notes the place of each vertex in the order: there rows lie, so that partners come in
 // the order of their names.
 func (q *pairing) arrange(ctx context.Context) error {
-	g := &partners.Graph{Row: make([]uint32, q.order.total), Vertex: make([]uint32, 0, q.order.total), Sources: q.sources}
+	g := &partners.Graph{Directed: q.Relation != nil, Row: make([]uint32, q.order.total), Vertex: make([]uint32, 0, q.order.total), Sources: q.sources}
 	q.graph = g
 	return q.order.each(func(vertices []uint32) error {
 		for _, v := range vertices {
@@ -124,10 +128,29 @@ func (q *pairing) arrange(ctx context.Context) error {
 	})
 }
 
-// sources returns the sources of the edges that end at a vertex.
+// sources returns the sources of the edges that end at a vertex, or of those of the relation: the
+// heads of all triples that are known. They are valid until the next call.
 func (q *pairing) sources(v uint32) []int32 {
 	s, row := q.order.of(v)
-	return s.Indices[s.Indptr[row]:s.Indptr[row+1]]
+	all := s.Indices[s.Indptr[row]:s.Indptr[row+1]]
+	if q.Relation == nil {
+		return all
+	}
+	q.near = q.near[:0]
+	for i, number := range s.Related.Of[s.Indptr[row]:s.Indptr[row+1]] {
+		if r, _, reversed := graph.TripleOf(int(number), s.Related.Triples()); r == *q.Relation && !reversed {
+			q.near = append(q.near, all[i])
+		}
+	}
+	return q.near
+}
+
+// relation returns the place of the pairs' relation, if they have one, else 0.
+func (q *pairing) relation() int {
+	if q.Relation == nil {
+		return 0
+	}
+	return *q.Relation
 }
 
 // embed computes the embeddings of all vertices.
@@ -143,9 +166,15 @@ func (q *pairing) embed(ctx context.Context, file *os.File) error {
 			if a.Links == nil {
 				return fmt.Errorf("the model learnt no links, but %s of vertices: pairs are scored by one of {task} link", a.Task.Name)
 			}
-			if a.Links.Relations > 0 {
-				return errors.New("the model has learnt triples, and pairs have no relation: evaluate it, or export it and its embeddings")
+			switch r := a.Links.Relations; {
+			case r > 0 && q.Relation == nil:
+				return errors.New("the model has learnt triples: give --relation, the name of the relation of all pairs")
+			case r == 0 && q.Relation != nil:
+				return errors.New("the model has learnt links without relations: leave --relation out")
+			case q.relation() > 0 && q.relation() >= r:
+				return fmt.Errorf("the model has learnt %d relations, and the dataset has more: choose the dataset on which it was trained", r)
 			}
+			q.relations = a.Links.Relations
 			q.decoder, q.weights, q.rows.Count, q.rows.Columns = a.Links.Decoder, a.Decoder, a.Vertices, a.Columns
 			return room(q.Folder, uint64(a.Vertices)*uint64(a.Columns)*4)
 		},
@@ -196,7 +225,7 @@ func (q *pairing) table() table.Pairs {
 // write scores pairs, or finds partners, and writes them.
 func (q *pairing) write(ctx context.Context, to io.Writer) error {
 	open := func(threads int) tensor.Device { return cpu.New(threads) }
-	blocks, err := link.NewBlocks(q.decoder, q.rows.Columns, 0, q.weights, link.Threads{Count: runtime.GOMAXPROCS(0), Open: open})
+	blocks, err := link.NewBlocks(q.decoder, q.rows.Columns, q.relations, q.weights, link.Threads{Count: runtime.GOMAXPROCS(0), Open: open})
 	if err != nil {
 		return err
 	}
@@ -222,7 +251,7 @@ func (q *pairing) write(ctx context.Context, to io.Writer) error {
 
 // given scores the pairs that were listed.
 func (q *pairing) given(ctx context.Context, w *pairRows, blocks link.Blocks) error {
-	s := partners.NewScorer(q.rows, blocks)
+	s := partners.NewScorer(q.rows, blocks, q.relation())
 	pairs, scores := make([]uint32, 2*atOnce), make([]float32, atOnce)
 	var sources, targets []uint32
 	for first := 0; first < q.count; first += atOnce {
@@ -259,13 +288,13 @@ func (q *pairing) read(to []uint32, first int) error {
 
 // top finds the best partners of some vertices, or of all.
 func (q *pairing) top(ctx context.Context, w *pairRows, blocks link.Blocks) error {
-	o := partners.Options{Rows: q.rows, Blocks: blocks, Most: q.Top, Threads: runtime.GOMAXPROCS(0)}
+	o := partners.Options{Rows: q.rows, Blocks: blocks, Relation: q.relation(), Most: q.Top, Threads: runtime.GOMAXPROCS(0)}
 	if !q.Neighbours {
 		o.Graph = q.graph
 	}
 	if q.Memory > 0 {
 		// At least Least, as needs says.
-		o.Memory = q.Memory - budget.Program - q.beside() - q.writing() - link.BlocksBytes(q.decoder, q.rows.Columns, 0, runtime.GOMAXPROCS(0))
+		o.Memory = q.Memory - budget.Program - q.beside() - q.writing() - link.BlocksBytes(q.decoder, q.rows.Columns, q.relations, runtime.GOMAXPROCS(0))
 	}
 	s := partners.NewSearch(o)
 	defer s.Close()

@@ -141,7 +141,7 @@ func TestPartnersAreTheBestOfAllPairs(t *testing.T) {
 		}
 		all := Pairing{Pairs: written(t, "all.csv", list)}
 		every := pairsOf(t, p, all)
-		checkScores(t, p, c.decoder, every, len(names))
+		checkScores(t, p, c.decoder, every, len(names), 0, 0)
 		for _, c := range []struct{ vertices, ids int }{{7, 9}, {1 << 18, 1 << 17}} {
 			runVertices, lookedUp = c.vertices, c.ids
 			if again := pairsOf(t, p, all); !slices.Equal(again, every) {
@@ -189,13 +189,13 @@ func TestPartnersAreTheBestOfAllPairs(t *testing.T) {
 }
 
 // checkScores compares the scores of all pairs with those of the decoder of training, in float64.
-func checkScores(t *testing.T, p Prediction, decoder string, every []scored, vertices int) {
+func checkScores(t *testing.T, p Prediction, decoder string, every []scored, vertices, relation, relations int) {
 	t.Helper()
 	w, err := trained.ReadWeighed(p.Model, trained.BestModel)
 	if err != nil {
 		t.Fatal(err)
 	}
-	size, err := link.Size(decoder, 6, 0)
+	size, err := link.Size(decoder, 6, relations)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func checkScores(t *testing.T, p Prediction, decoder string, every []scored, ver
 	}
 	spread := 0.0
 	for i, r := range every {
-		sum := exact.Score(weights, at(i/vertices), at(i%vertices), 0)
+		sum := exact.Score(weights, at(i/vertices), at(i%vertices), relation)
 		if spread = max(spread, math.Abs(sum)); math.Abs(sum-float64(r.score)) > 1e-5*max(1, math.Abs(sum)) {
 			t.Fatalf("the score of %s and %s is %g, want %g", r.source, r.target, r.score, sum)
 		}
@@ -246,6 +246,61 @@ func ofTriples(t testing.TB) Prediction {
 	return Prediction{Model: filepath.Join(dir, train.CheckpointFile), Shards: shards, Folder: dir, Format: ".csv"}
 }
 
+// Pairs of a relation are scored with its weights, and partners are no tails of known triples of that
+// relation, of any part of the split.
+func TestPartnersByRelation(t *testing.T) {
+	p := ofTriples(t)
+	o, err := sorted(p.Shards, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, names := "source,target\n", []string(nil)
+	for v := range uint32(o.total) {
+		names = append(names, string(o.id(nil, v)))
+	}
+	slices.Sort(names)
+	for _, a := range names {
+		for _, b := range names {
+			list += a + "," + b + "\n"
+		}
+	}
+	for relation := range enginetest.TripleRelations {
+		known := map[[2]string]bool{}
+		for v := range uint32(o.total) {
+			s, row := o.of(v)
+			for e := s.Indptr[row]; e < s.Indptr[row+1]; e++ {
+				if r, _, reversed := graph.TripleOf(int(s.Related.Of[e]), enginetest.TripleRelations); r == relation && !reversed {
+					known[[2]string{string(o.id(nil, uint32(s.Indices[e]))), string(o.id(nil, v))}] = true
+				}
+			}
+		}
+		every := pairsOf(t, p, Pairing{Pairs: written(t, "all.csv", list), Relation: &relation})
+		checkScores(t, p, link.OfTriples, every, len(names), relation, enginetest.TripleRelations)
+		left := map[string][]scored{}
+		for _, r := range every {
+			if r.source != r.target && !known[[2]string{r.source, r.target}] {
+				left[r.source] = append(left[r.source], r)
+			}
+		}
+		best, excluded := pairsOf(t, p, Pairing{Top: 3, Relation: &relation}), 0
+		for len(best) > 0 {
+			of := left[best[0].source]
+			slices.SortStableFunc(of, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+			n := min(3, len(of))
+			for i, r := range best[:n] {
+				if r.source != of[i].source || r.score != of[i].score || known[[2]string{r.source, r.target}] {
+					t.Fatalf("partner %d of %s: %v, want %v", i, r.source, r, of[i])
+				}
+			}
+			excluded += len(names) - 1 - len(of)
+			best = best[n:]
+		}
+		if excluded == 0 || len(known) == 0 {
+			t.Errorf("relation %d: no known triple is left out, so this proves nothing", relation)
+		}
+	}
+}
+
 // What can't be scored is refused in a sentence, and leaves nothing.
 func TestPairsThatCannotBeScored(t *testing.T) {
 	w := newWorld(t)
@@ -266,8 +321,9 @@ func TestPairsThatCannotBeScored(t *testing.T) {
 		"some.csv: vertex 1 has the id \"x\", which no vertex":                                                {p, Pairing{Top: 2, Vertices: written(t, "some.csv", "x\n1\n")}},
 		"there is no file or folder":                                                                          {p, Pairing{Top: 2, Vertices: "/nonexistent/some.csv"}},
 		"the model learnt no links, but class of vertices":                                                    {classes, Pairing{Top: 2}},
-		"the model has learnt triples, and pairs have no relation: ":                                          {triples, Pairing{Pairs: written(t, "pairs.csv", "e1,e2\n")}},
-		"the model has learnt triples, and pairs have no relation":                                            {triples, Pairing{Top: 2}},
+		"the model has learnt triples: give --relation, ":                                                     {triples, Pairing{Pairs: written(t, "pairs.csv", "e1,e2\n")}},
+		"the model has learnt triples: give --relation, the name":                                             {triples, Pairing{Top: 2}},
+		"the model has learnt links without relations: leave --relation out":                                  {p, Pairing{Top: 2, Relation: new(int)}},
 		"predicting needs": {tight, Pairing{Top: 2}},
 		"holds scores without ids, which says nothing here": {npy, Pairing{Top: 2}},
 	} {

@@ -249,15 +249,18 @@ class Job:
             evaluation = event.get("end") or evaluation
         return evaluation
 
-    def score(self, pairs: Any, model_index: int | None = None) -> Pairs:
+    def score(
+        self, pairs: Any, model_index: int | None = None, relation: str | None = None
+    ) -> Pairs:
         """Returns the scores of pairs of vertices, in their order, by a model of links.
 
         ``pairs`` is the path of a table with two columns of ids, which the daemon reads, or
         anything that numpy makes an array with two columns of: the ids of the source. Pairs in
         memory go through a temporary file, so the daemon must be on this machine then.
+        ``relation`` is that of all pairs, from heads to tails, for a model of a knowledge graph.
         """
         with self._table(pairs, "source,target", 2) as path:
-            return self._pairs({"pairs": path}, model_index)
+            return self._pairs({"pairs": path, **_related(relation)}, model_index)
 
     def top(
         self,
@@ -265,15 +268,17 @@ class Job:
         vertices: Any = None,
         neighbours: bool = False,
         model_index: int | None = None,
+        relation: str | None = None,
     ) -> Pairs:
         """Returns the ``k`` best partners of each vertex, the best first, by a model of links.
 
         They are found among all vertices that a vertex has no edge with yet or, with
         ``neighbours``, among all others. ``vertices`` are the ids of those whose partners are
         sought, or the path of a table of them that the daemon reads; without it, it is all. Where
-        few are left, a vertex has fewer partners.
+        few are left, a vertex has fewer partners. For a model of a knowledge graph ``relation`` is
+        that of all pairs: partners are tails, and those of known triples are left out.
         """
-        request: dict[str, Any] = {"top": k}
+        request: dict[str, Any] = {"top": k, **_related(relation)}
         if neighbours:
             request["neighbours"] = True
         if vertices is None:
@@ -392,6 +397,10 @@ def _score(epoch: dict[str, Any], part: str) -> tuple[str, float] | None:
     metric = epoch.get("metric") or ""
     numbers = (epoch.get("metrics") or {}).get(part) or {}
     return (metric, numbers[metric]) if metric in numbers else None
+
+
+def _related(relation: str | None) -> dict[str, str]:
+    return {} if relation is None else {"relation": relation}
 
 
 def _indexed(model_index: int | None) -> dict[str, Any]:

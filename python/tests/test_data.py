@@ -64,6 +64,23 @@ def test_triples_that_are_held_out_are_no_edges(mesh: hopmesh.LocalMesh, tmp_pat
     ]:
         assert got is not None
         assert sorted(got.tolist()) == want
+    job = mesh.train("kin", task="link", model="mlp", layers=1, epochs=1, batch=1).wait(
+        progress=False
+    )
+    scored = job.score([["ada", "eve"], ["eve", "ada"]], relation="knows")
+    assert scored.scores[0] == pytest.approx(scored.scores[1])  # DistMult knows no direction
+    best = job.top(2, relation="knows")
+    known = {("bob", "eve"), ("bob", "ada"), ("ada", "eve")}
+    found = list(zip(best.sources.tolist(), best.targets.tolist(), strict=True))
+    assert (
+        set(found)
+        == {(a, b) for a in ["ada", "bob", "eve"] for b in ["ada", "bob", "eve"] if a != b} - known
+    )
+    with pytest.raises(
+        hopmesh.Error, match="no relation is called hates: the dataset has knows, likes"
+    ):
+        job.top(1, relation="hates")
+    job.remove()
     mesh.dataset("kin").remove()
 
 

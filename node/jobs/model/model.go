@@ -373,7 +373,11 @@ func (m *Models) predict(ctx context.Context, j plan.Job, file modelFile, l *loa
 			Intact: on.intact,
 		}
 		if r.Paired() {
-			return jobs.PredictPairs(ctx, p, jobs.Pairing{Pairs: r.Pairs, Top: r.Top, Vertices: r.Vertices, Neighbours: r.Neighbours}, to)
+			of := jobs.Pairing{Pairs: r.Pairs, Top: r.Top, Vertices: r.Vertices, Neighbours: r.Neighbours}
+			if of.Relation, err = recipe.Relation(d, r.Relation); err != nil {
+				return err
+			}
+			return jobs.PredictPairs(ctx, p, of, to)
 		}
 		return jobs.Predict(ctx, p, to)
 	})

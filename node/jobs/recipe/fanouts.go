@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -27,9 +26,9 @@ func fanouts(to *recipe.Recipe, r api.TrainRequest, d plan.Dataset) error {
 	}
 	of := make([][]int, len(types.Relations))
 	for _, name := range slices.Sorted(maps.Keys(r.RelationFanout)) { // so that the same one is refused first
-		i, err := relation(types, name)
+		i, err := types.Place(name)
 		if err != nil {
-			return err
+			return fmt.Errorf("{fanout} names %s, and %w", name, err)
 		}
 		if of[i] != nil {
 			return fmt.Errorf("{fanout} names the relation %s twice: name it once", types.Relations[i])
@@ -50,27 +49,22 @@ func fanouts(to *recipe.Recipe, r api.TrainRequest, d plan.Dataset) error {
 	return to.FanEach(of)
 }
 
-// relation returns the place of the relation that is called so, by its name alone or with the types
-// between which it leads.
-func relation(types *graph.Types, name string) (int, error) {
-	found := -1
-	for i, r := range types.Relations {
-		switch {
-		case r.String() == name:
-			return i, nil
-		case r.Name != name:
-		case found >= 0:
-			return 0, fmt.Errorf("{fanout} names %s, and both %s and %s are called so: give the whole name", name, types.Relations[found], r)
-		default:
-			found = i
-		}
+// Relation returns the place of the relation of a dataset's triples that a request names; nil if it
+// names none.
+func Relation(d plan.Dataset, name string) (*int, error) {
+	if name == "" {
+		return nil, nil //nolint:nilnil // pairs have no relation
 	}
-	if found < 0 {
-		var names []string
-		for _, r := range types.Relations {
-			names = append(names, r.Name)
-		}
-		return 0, fmt.Errorf("{fanout} names the relation %.80s, and the dataset has %s", name, strings.Join(names, ", "))
+	types, err := graph.ParseTypes(d.About.Types, d.About.Vertices, d.About.Features)
+	if err != nil {
+		return nil, err
 	}
-	return found, nil
+	if !types.Triples() {
+		return nil, fmt.Errorf("--relation is %s, and dataset %s has no triples: leave it out", name, d.Name)
+	}
+	place, err := types.Place(name)
+	if err != nil {
+		return nil, fmt.Errorf("--relation: %w", err)
+	}
+	return &place, nil
 }

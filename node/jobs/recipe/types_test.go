@@ -70,8 +70,8 @@ func TestFanoutsByRelation(t *testing.T) {
 		ask   api.TrainRequest
 	}{
 		{"names relations, and the dataset d has none", false, ask(nil, map[string][]int{"writes": {1, 1}})},
-		{"names the relation reads, and the dataset has writes, cites, by, cites", true, ask([]int{1, 1}, map[string][]int{"reads": {1, 1}})},
-		{"both paper-cites-paper and author-cites-author are called so", true, ask([]int{1, 1}, map[string][]int{"cites": {1, 1}})},
+		{"{fanout} names reads, and no relation is called reads: the dataset has writes, cites, by, cites", true, ask([]int{1, 1}, map[string][]int{"reads": {1, 1}})},
+		{"both paper-cites-paper and author-cites-author are called cites: give the whole name", true, ask([]int{1, 1}, map[string][]int{"cites": {1, 1}})},
 		{"names the relation author-writes-paper twice", true, ask([]int{1, 1}, map[string][]int{"writes": {1, 1}, "author-writes-paper": {2, 2}})},
 		{"leaves out the relation paper-cites-paper", true, ask(nil, map[string][]int{"writes": {1, 1}})},
 		{"has 1 number for the relation paper-cites-paper and 2 for author-writes-paper", true, ask([]int{1, 1}, map[string][]int{"paper-cites-paper": {1}})},
