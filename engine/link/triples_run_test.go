@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"testing"
 
@@ -107,9 +108,10 @@ func TestBlocksLackTriplesToBeFoundOut(t *testing.T) {
 						v := b.Vertices[target]
 						switch {
 						case b.Related != nil:
-							for number := range 2 * relations {
-								row := target*2*relations + number
-								for _, source := range b.Related.Indices[b.Related.Indptr[row]:b.Related.Indptr[row+1]] {
+							r := b.Related
+							for _, row := range r.Pairs.Indices[r.Pairs.Indptr[target]:r.Pairs.Indptr[target+1]] {
+								number := sort.Search(2*relations, func(i int) bool { return r.First[i+1] > int(row) })
+								for _, source := range r.Indices[r.Indptr[row]:r.Indptr[row+1]] {
 									check(b.Vertices[source], v, number)
 								}
 							}

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -9,8 +10,11 @@ import (
 // another. With bases, the weights of relations are combinations of a few, so that relations with
 // few edges share what they learn.
 //
-// The means of all relations lie side by side, so that one aggregation and one product compute all
-// of them, on any device. Price: relations times the width of the rows for each target.
+// Only pairs of a relation and a target that have edges have a row (sample.Related), relation by
+// relation: one aggregation computes the means of all of them, one product for each relation
+// multiplies its rows, and another aggregation adds up the rows of each target. So no device has an
+// operation for it. Memory is that of as many pairs as a block of the size can have, so that it can
+// be forecast; the rows beyond those that there are stay untouched.
 type rgcn struct{ in, out, relations, bases int }
 
 // newRGCN returns the convolution. As many bases as relations, or more, would only be slower.
@@ -54,47 +58,83 @@ func (l *rgcn) Words(use func(string) string) string {
 }
 
 // related returns the block by relation. One that is only counted has no arrays.
-func (l *rgcn) related(c *Call) *tensor.CSR {
+func (l *rgcn) related(c *Call) *sample.Related {
 	if c.Block.Related != nil {
 		return c.Block.Related
 	}
-	return &tensor.CSR{Rows: c.Block.Rows * l.relations, Cols: c.Block.Cols, There: &tensor.There{Entries: c.Block.Entries()}}
+	n := l.most(c)
+	return &sample.Related{
+		CSR:   tensor.CSR{Rows: n, Cols: c.Block.Cols, There: &tensor.There{Entries: c.Block.Entries()}},
+		Pairs: tensor.CSR{Rows: c.targets, Cols: n, There: &tensor.There{Entries: n}},
+	}
+}
+
+// most returns for how many pairs there is memory.
+func (l *rgcn) most(c *Call) int {
+	return sample.Size{Targets: c.targets, Entries: c.Block.Entries()}.PairsAtMost(l.relations)
 }
 
 // square returns a matrix that has a row for each of n weights.
 func (l *rgcn) square(w tensor.Matrix, n int) tensor.Matrix { return w.Reshape(n, l.in*l.out) }
 
+// weightOf returns the weight of a relation, among those of all.
+func (l *rgcn) weightOf(w tensor.Matrix, relation int) tensor.Matrix {
+	return w.RowRange(relation*l.in, l.in)
+}
+
+// each calls do with the relations that have rows, and with these.
+func each(r *sample.Related, do func(relation, first, rows int)) {
+	for i := range len(r.First) - 1 {
+		if n := r.First[i+1] - r.First[i]; n > 0 {
+			do(i, r.First[i], n)
+		}
+	}
+}
+
 func (l *rgcn) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
-	none, w := tensor.Matrix{}, c.Weight(rgcnWeight)
+	none, w, r, most := tensor.Matrix{}, c.Weight(rgcnWeight), l.related(c), l.most(c)
 	if l.bases > 0 {
 		bases := l.square(w, l.bases)
 		w = c.New(l.relations*l.in, l.out)
 		c.Device.MatMul(l.square(w, l.relations), c.Weight(rgcnShares), bases, tensor.NN, false, nil)
 	}
-	means := c.New(c.targets*l.relations, l.in)
-	c.Device.Aggregate(means, l.related(c), none, c.X(), tensor.Mean, false, nil)
+	means, z := c.New(most, l.in), c.New(most, l.out)
+	c.Device.Aggregate(means.RowRange(0, r.Rows), &r.CSR, none, c.X(), tensor.Mean, false, nil)
+	each(r, func(relation, first, rows int) {
+		c.Device.MatMul(z.RowRange(first, rows), means.RowRange(first, rows), l.weightOf(w, relation), tensor.NN, false, nil)
+	})
 	c.MulOwn(y, c.Weight(rgcnRoot), false, nil)
-	c.Device.MatMul(y, means.Reshape(c.targets, l.relations*l.in), w, tensor.NN, true, e)
+	c.Device.Aggregate(y, &r.Pairs, none, z.RowRange(0, r.Rows), tensor.Sum, true, e)
+	c.Free(z)
 	c.Kept[0], c.Kept[1] = means, w
 }
 
 func (l *rgcn) Backward(c *Call, dx, dy tensor.Matrix) {
-	none, means, w := tensor.Matrix{}, c.Kept[0].Reshape(c.targets, l.relations*l.in), c.Kept[1]
-	if l.bases == 0 {
-		c.Device.MatMul(c.Gradient(rgcnWeight), means, dy, tensor.TN, true, nil)
-	} else {
-		dw := c.New(l.relations*l.in, l.out)
-		c.Device.MatMul(dw, means, dy, tensor.TN, false, nil)
+	none, means, w, r, most := tensor.Matrix{}, c.Kept[0], c.Kept[1], l.related(c), l.most(c)
+	dz := c.New(most, l.out)
+	c.Device.AggregateBack(dz.RowRange(0, r.Rows), &r.Pairs, none, dy, tensor.Sum, false)
+	dw := c.Gradient(rgcnWeight)
+	if l.bases > 0 {
+		dw = c.New(l.relations*l.in, l.out)
+		c.Device.Zero(dw)
+	}
+	each(r, func(relation, first, rows int) {
+		c.Device.MatMul(l.weightOf(dw, relation), means.RowRange(first, rows), dz.RowRange(first, rows), tensor.TN, true, nil)
+	})
+	if l.bases > 0 {
 		each, bases := l.square(dw, l.relations), l.square(c.Weight(rgcnWeight), l.bases)
 		c.Device.MatMul(l.square(c.Gradient(rgcnWeight), l.bases), c.Weight(rgcnShares), each, tensor.TN, true, nil)
 		c.Device.MatMul(c.Gradient(rgcnShares), each, bases, tensor.NT, true, nil)
 		c.Free(dw)
 	}
 	if !dx.None() {
-		dmeans := c.New(c.targets, l.relations*l.in)
-		c.Device.MatMul(dmeans, dy, w, tensor.NT, false, nil)
-		c.Device.AggregateBack(dx, l.related(c), none, dmeans.Reshape(c.targets*l.relations, l.in), tensor.Mean, false)
+		dmeans := c.New(most, l.in)
+		each(r, func(relation, first, rows int) {
+			c.Device.MatMul(dmeans.RowRange(first, rows), dz.RowRange(first, rows), l.weightOf(w, relation), tensor.NT, false, nil)
+		})
+		c.Device.AggregateBack(dx, &r.CSR, none, dmeans.RowRange(0, r.Rows), tensor.Mean, false)
 		c.Free(dmeans)
 	}
+	c.Free(dz)
 	c.MulOwnBack(dx, c.Gradient(rgcnRoot), dy, c.Weight(rgcnRoot))
 }

@@ -105,12 +105,16 @@ func (f Form) RelatedBytes(z Size, back bool) uint64 {
 	if f.Relations == 0 {
 		return f.alongBytes(z)
 	}
-	rows := uint64(z.Targets) * uint64(f.Relations)
-	n := 4*uint64(z.Entries) + 8*(rows+1)
+	n := 4*uint64(z.Entries) + 8*uint64(z.Targets+1)
 	if !f.Apart {
+		pairs := uint64(z.PairsAtMost(f.Relations))
+		if n += 8*(pairs+1) + 8*pairs; back {
+			n += 8*(pairs+1) + 4*pairs
+		}
 		return n
 	}
-	n += 8*uint64(z.Targets+1) + 4*rows
+	rows := uint64(z.Targets) * uint64(f.Relations)
+	n += 8*(rows+1) + 4*rows
 	if back {
 		n += 8*uint64(f.Relations)*uint64(z.Sources+1) + 8*(rows+1) + 8*rows
 	}

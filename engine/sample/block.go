@@ -9,9 +9,8 @@ type Block struct {
 	tensor.CSR
 	Own      int
 	Vertices []uint32 // of the sources; nil if no number depends on them
-	// Related is the matrix by relation, if the form has relations: target t of relation r is its
-	// row t*Form.Relations + r, with the sources of the edges of that relation.
-	Related *tensor.CSR
+	// Related is the matrix by relation, if the form has relations.
+	Related *Related
 	// Apart has a matrix for each relation instead, with the block's rows and columns, if the form
 	// keeps relations apart. Reach says which of them reach a target: row t has the column
 	// r*Rows + t for each relation r that ends at the target's type.

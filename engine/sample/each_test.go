@@ -86,9 +86,8 @@ func TestEachRelationHasItsFanout(t *testing.T) {
 						all = append(all, sources[i])
 					}
 				}
-				row := target*3 + of
 				var got []int32
-				for _, u := range block.Related.Indices[block.Related.Indptr[row]:block.Related.Indptr[row+1]] {
+				for _, u := range block.Related.sourcesOf(target, of) {
 					got = append(got, int32(block.Vertices[u]))
 				}
 				slices.Sort(got)
@@ -165,13 +164,12 @@ func TestDrawersAndCountersDrawEachAlike(t *testing.T) {
 					t.Fatalf("hop %d: row %d has %d entries for others", h, done+i, end-from)
 				}
 				for of := range 3 {
-					row := (done+i)*3 + of
-					at := block.Related.Indptr[row]
+					sources, at := block.Related.sourcesOf(done+i, of), 0
 					for e := from; e < end; e++ {
 						if int(drawn.Weights[e]) != of {
 							continue
 						}
-						if u := block.Vertices[block.Related.Indices[at]]; int32(u) != drawn.Sources[e] {
+						if u := block.Vertices[sources[at]]; int32(u) != drawn.Sources[e] {
 							t.Fatalf("hop %d: row %d of relation %d has the source %d for others, and %d here", h, done+i, of, drawn.Sources[e], u)
 						}
 						at++

@@ -75,13 +75,34 @@ func (t *Topology) Relational() *Topology { return t.formed(Form{Relations: 1}) 
 // Relates reports whether the edges have relations.
 func (t *Topology) Relates() bool { return len(t.relations.of) > 0 }
 
-// related is a block by relation: row r of target t is row t*relations + r of a matrix with the
-// same columns. Its entries are those of the block, in the order of their relations.
-type related struct {
+// Related is a block by relation. A pair of a relation and a target has a row only if it has
+// entries, so that layers compute nothing for relations that do not end at a target.
+type Related struct {
+	// The rows are those of relation 0, then those of relation 1, and so on, each by ascending
+	// target, with the block's columns. A row has its entries in the order of the block.
 	tensor.CSR
+	// First is the first row of each relation, then the number of rows.
+	First []int
+	// Pairs says which rows are of a target: row t has those of target t for columns.
+	Pairs tensor.CSR
+}
+
+// related is the memory of a block by relation.
+type related struct {
+	Related
 	indptr     []int64
 	indices    []int32
 	transposed tensor.Transpose
+	pairs      tensor.Transpose // of Pairs: one entry for each row
+	byTarget   []int64          // the Indptr of Pairs
+	rows       []int32          // its Indices
+	next       []cursor         // of each relation
+}
+
+// A cursor is where the next row of a relation and its next entry lie; at first, how many there are.
+type cursor struct {
+	rows, entries int
+	target        int // of the last row, plus one
 }
 
 // Relate makes the block's matrix by relation from its values, which
@@ -92,30 +113,87 @@ func (b *Block) Relate(f Form) {
 		b.relateApart(f)
 		return
 	}
-	r, relations := &b.related, f.Relations
-	from := b.Indptr[0]
-	entries := int(b.Indptr[b.Rows] - from)
-	r.indptr = slices.Grow(r.indptr[:0], b.Rows*relations+1)[:b.Rows*relations+1]
+	r := &b.related
+	pairs, entries := r.count(b, f.Relations), int(b.Indptr[b.Rows]-b.Indptr[0])
+	r.indptr = append(slices.Grow(r.indptr[:0], pairs+1)[:pairs], int64(entries))
 	r.indices = slices.Grow(r.indices[:0], entries)[:entries]
-	r.indptr[0] = 0
+	r.pairs.Rows = slices.Grow(r.pairs.Rows[:0], pairs)[:pairs]
 	for t := range b.Rows {
 		first, end := b.Indptr[t], b.Indptr[t+1]
-		sources, of := b.Indices[first:end], b.Values[first:end]
-		ends := r.indptr[t*relations+1:][:relations] // of each relation: how many, then where the next lies
-		clear(ends)
-		for _, x := range of {
-			ends[int(x)]++
-		}
-		at := r.indptr[t*relations]
-		for i, n := range ends {
-			ends[i] = at
-			at += n
-		}
-		for e, x := range of {
-			r.indices[ends[int(x)]] = sources[e]
-			ends[int(x)]++
+		of := b.Values[first:end]
+		for i, source := range b.Indices[first:end] {
+			c := &r.next[int(of[i])]
+			if c.target != t+1 {
+				c.target = t + 1
+				r.indptr[c.rows], r.pairs.Rows[c.rows] = int64(c.entries), int32(t)
+				c.rows++
+			}
+			r.indices[c.entries] = source
+			c.entries++
 		}
 	}
-	r.CSR = tensor.CSR{Rows: b.Rows * relations, Cols: b.Cols, Indptr: r.indptr, Indices: r.indices, Stamp: tensor.NewStamp()}
-	b.Related, b.Values = &r.CSR, nil
+	r.CSR = tensor.CSR{Rows: pairs, Cols: b.Cols, Indptr: r.indptr, Indices: r.indices, Stamp: tensor.NewStamp()}
+	r.pair(b.Rows)
+	b.Related, b.Values = &r.Related, nil
 }
+
+// count sets where the rows and entries of each relation begin, and returns the number of rows. It
+// counts the rows of each target, too.
+func (r *related) count(b *Block, relations int) (pairs int) {
+	r.next = slices.Grow(r.next[:0], relations)[:relations]
+	clear(r.next)
+	r.byTarget = append(slices.Grow(r.byTarget[:0], b.Rows+1), 0)
+	for t := range b.Rows {
+		for _, x := range b.Values[b.Indptr[t]:b.Indptr[t+1]] {
+			c := &r.next[int(x)]
+			c.entries++
+			if c.target != t+1 {
+				c.target = t + 1
+				c.rows++
+				pairs++
+			}
+		}
+		r.byTarget = append(r.byTarget, int64(pairs))
+	}
+	r.First = slices.Grow(r.First[:0], relations+1)[:0]
+	at := cursor{}
+	for i, c := range r.next {
+		r.First = append(r.First, at.rows)
+		r.next[i] = cursor{rows: at.rows, entries: at.entries}
+		at.rows, at.entries = at.rows+c.rows, at.entries+c.entries
+	}
+	r.First = append(r.First, pairs)
+	return pairs
+}
+
+// pair makes the matrix of the rows of each target from the target of each row.
+func (r *related) pair(targets int) {
+	n := len(r.pairs.Rows)
+	r.rows = slices.Grow(r.rows[:0], n)[:n]
+	for row, t := range r.pairs.Rows {
+		at := r.byTarget[t]
+		r.byTarget[t]++
+		r.rows[at] = int32(row)
+	}
+	// Each target's first row is now that of the next one.
+	copy(r.byTarget[1:], r.byTarget[:targets])
+	r.byTarget[0] = 0
+	r.Pairs = tensor.CSR{Rows: targets, Cols: n, Indptr: r.byTarget, Indices: r.rows, Stamp: tensor.NewStamp()}
+}
+
+// transpose builds the transposes. That of Pairs has one entry in each row.
+func (r *related) transpose() {
+	transpose(&r.CSR, &r.transposed)
+	n := len(r.rows)
+	r.pairs.Indptr = slices.Grow(r.pairs.Indptr[:0], n+1)[:n+1]
+	r.pairs.Edges = slices.Grow(r.pairs.Edges[:0], n)[:n]
+	for i, row := range r.rows {
+		r.pairs.Indptr[i+1], r.pairs.Edges[row] = int64(i+1), int32(i)
+	}
+	r.pairs.Indptr[0] = 0
+	r.Pairs.Transposed, r.Pairs.Stamp = &r.pairs, tensor.NewStamp()
+}
+
+// PairsAtMost returns how many pairs of a relation and a target a block of this size can have that
+// have entries.
+func (z Size) PairsAtMost(relations int) int { return min(z.Entries, z.Targets*relations) }

@@ -16,6 +16,18 @@ func relatedShard() *graph.Shard {
 	}
 }
 
+// sourcesOf returns the sources of a target's entries of a relation.
+func (r *Related) sourcesOf(target, relation int) []int32 {
+	for _, row := range r.Pairs.Indices[r.Pairs.Indptr[target]:r.Pairs.Indptr[target+1]] {
+		if r.First[relation] <= int(row) && int(row) < r.First[relation+1] {
+			return r.Indices[r.Indptr[row]:r.Indptr[row+1]]
+		}
+	}
+	return nil
+}
+
+// TestBlocksByRelation holds that there is a row for each pair of a relation and a target that has
+// entries, and for no other.
 func TestBlocksByRelation(t *testing.T) {
 	to, err := NewTopology([]*graph.Shard{relatedShard()})
 	if err != nil {
@@ -27,23 +39,31 @@ func TestBlocksByRelation(t *testing.T) {
 		t.Fatal(err)
 	}
 	block := &b.Blocks[0]
-	want := [][]uint32{{0, 2}, {}, {0, 1}, {}, {3}, {}}
 	r := block.Related
-	if r == nil || r.Rows != len(want) || block.Values != nil {
+	if r == nil || r.Rows != 3 || r.Cols != block.Cols || !slices.Equal(r.First, []int{0, 1, 2, 3}) || block.Values != nil {
 		t.Fatalf("the block by relation is %v, the values %v", r, block.Values)
 	}
-	for row, sources := range want {
-		got := []uint32{}
-		for _, i := range r.Indices[r.Indptr[row]:r.Indptr[row+1]] {
-			got = append(got, block.Vertices[i])
+	for target, relations := range [][][]uint32{{{0, 2}, nil, {0, 1}}, {nil, {3}, nil}} {
+		for relation, want := range relations {
+			var got []uint32
+			for _, i := range r.sourcesOf(target, relation) {
+				got = append(got, block.Vertices[i])
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("target %d has the sources %v of relation %d and not %v", target, got, relation, want)
+			}
 		}
-		if !slices.Equal(got, sources) {
-			t.Errorf("row %d has the sources %v and not %v", row, got, sources)
-		}
+	}
+	if !slices.Equal(r.Pairs.Indptr, []int64{0, 2, 3}) || !slices.Equal(r.Pairs.Indices, []int32{0, 2, 1}) || r.Pairs.Cols != 3 {
+		t.Errorf("the rows of targets are %v", r.Pairs)
 	}
 	block.Transpose()
 	if r.Transposed == nil || len(r.Transposed.Rows) != 5 {
 		t.Errorf("the transpose is %v", r.Transposed)
+	}
+	back := r.Pairs.Transposed
+	if back == nil || !slices.Equal(back.Indptr, []int64{0, 1, 2, 3}) || !slices.Equal(back.Rows, []int32{0, 1, 0}) || !slices.Equal(back.Edges, []int32{0, 2, 1}) {
+		t.Errorf("the targets of rows are %v", back)
 	}
 	// Models that do not ask see edges without weights.
 	plain := New(to, Options{Fanouts: []int{0}, Form: Form{Weighting: Sums}})

@@ -20,7 +20,7 @@ func (b *Block) Transpose() {
 	case b.Along != nil:
 		b.transposeAlong()
 	case b.Related != nil:
-		transpose(b.Related, &b.related.transposed)
+		b.related.transpose()
 	default:
 		transpose(&b.CSR, &b.transposed)
 	}
