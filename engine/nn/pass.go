@@ -107,6 +107,11 @@ func (p *Pass) run(blocks []sample.Block, in Input, sum tensor.Matrix) tensor.Ma
 		if s.jump != JumpNone && s.jump != "" {
 			return p.jump.forward(p, c)
 		}
+		if i == 0 && b == nil && sum.None() && len(blocks) > 0 && m.folds(&blocks[0], &c.input) {
+			x = c.input
+			x.mapped = s
+			continue
+		}
 		x, vertices = rows{matrix: s.forward(c)}, c.ownVertices()
 	}
 	return x.matrix
@@ -148,6 +153,10 @@ func (p *Pass) Backward(logits tensor.Matrix) {
 			c.carryGradient = first.RowRange(c.offset, c.targets)
 		case i == 0:
 			p.device.Combine(dy, 1, dy, 1, first)
+		}
+		if c.input.mapped != nil { // it goes back through that stage, too
+			s.backward(c, dy, false)
+			return
 		}
 		dx := s.backward(c, dy, i > 0 || p.model.inputs)
 		if i < len(p.calls)-1 {

@@ -98,12 +98,13 @@ func (l *rgcn) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 		w = c.New(l.relations*l.in, l.out)
 		c.Device.MatMul(l.square(w, l.relations), c.Weight(rgcnShares), bases, tensor.NN, false, nil)
 	}
-	means, z := c.New(most, l.in), c.New(most, l.out)
-	c.Device.Aggregate(means.RowRange(0, r.Rows), &r.CSR, none, c.X(), tensor.Mean, false, nil)
+	x, z := c.X(), c.New(most, l.out)
+	means := c.New(most, x.Cols)
+	c.Device.Aggregate(means.RowRange(0, r.Rows), &r.CSR, none, x, tensor.Mean, false, nil)
 	each(r, func(relation, first, rows int) {
-		c.Device.MatMul(z.RowRange(first, rows), means.RowRange(first, rows), l.weightOf(w, relation), tensor.NN, false, nil)
+		c.mulMapped(z.RowRange(first, rows), means.RowRange(first, rows), l.weightOf(w, relation))
 	})
-	c.MulOwn(y, c.Weight(rgcnRoot), false, nil)
+	c.mulMapped(y, c.Own(x), c.Weight(rgcnRoot))
 	c.Device.Aggregate(y, &r.Pairs, none, z.RowRange(0, r.Rows), tensor.Sum, true, e)
 	c.Free(z)
 	c.Kept[0], c.Kept[1] = means, w
@@ -118,8 +119,10 @@ func (l *rgcn) Backward(c *Call, dx, dy tensor.Matrix) {
 		dw = c.New(l.relations*l.in, l.out)
 		c.Device.Zero(dw)
 	}
+	// It comes first, so that the relations need no other memory: a block that is only counted has none.
+	c.mulMappedBack(c.Gradient(rgcnRoot), c.Own(c.X()), dy, c.Weight(rgcnRoot))
 	each(r, func(relation, first, rows int) {
-		c.Device.MatMul(l.weightOf(dw, relation), means.RowRange(first, rows), dz.RowRange(first, rows), tensor.TN, true, nil)
+		c.mulMappedBack(l.weightOf(dw, relation), means.RowRange(first, rows), dz.RowRange(first, rows), l.weightOf(w, relation))
 	})
 	if l.bases > 0 {
 		each, bases := l.square(dw, l.relations), l.square(c.Weight(rgcnWeight), l.bases)
@@ -136,5 +139,7 @@ func (l *rgcn) Backward(c *Call, dx, dy tensor.Matrix) {
 		c.Free(dmeans)
 	}
 	c.Free(dz)
-	c.MulOwnBack(dx, c.Gradient(rgcnRoot), dy, c.Weight(rgcnRoot))
+	if !dx.None() {
+		c.Device.MatMul(c.Own(dx), dy, c.Weight(rgcnRoot), tensor.NT, true, nil)
+	}
 }

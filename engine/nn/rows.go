@@ -12,6 +12,7 @@ type rows struct {
 	// sources. The other rows are then those of the targets.
 	carried tensor.Matrix
 	drop    tensor.Epilogue // dropout of the features
+	mapped  *stage          // the linear map that the rows have yet to go through; nil: none
 
 	values    tensor.Matrix // of sparse rows, after dropout
 	part      tensor.CSR    // of sparse rows: those of the targets

@@ -1,0 +1,70 @@
+package nn
+
+import (
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// An rgcn stands behind a linear map of the features, and begins with means of rows. The mean of
+// mapped rows is the mapped mean. So where a block has many more sources than targets, means are
+// those of features, which are multiplied by one weight that is the product of both: nothing is
+// computed for a source by itself, neither forward nor back.
+//
+// Whether that is so depends on the sizes of the block alone, so that memory can be forecast, and the
+// same grain is computed alike wherever it is.
+
+// foldsAtLeast is how many sources a block has for each target, at least, whose rows are not mapped.
+const foldsAtLeast = 4
+
+// folds reports whether a pass over this block and input does not map the rows of sources before it
+// adds them up.
+func (m *Model) folds(b *sample.Block, in *rows) bool {
+	if len(m.stages) < 2 || m.inputs || in.sparse != nil || !in.sums.None() || in.matrix.None() {
+		return false
+	}
+	first, s := m.stages[0], m.stages[1]
+	conv, ok := s.conv.(*rgcn)
+	if _, linear := first.conv.(*linear); !ok || !linear || !s.apart() || first.activate != tensor.Linear || first.drop > 0 {
+		return false
+	}
+	// The products of weights, forward and back, are as many multiplications as those of so many rows.
+	return foldsAtLeast*(b.Rows+conv.relations*conv.out) <= b.Cols
+}
+
+// mapping returns the weight of a linear map with its bias as a last row, in the row of all weights
+// or of all gradients.
+func (c *Call) mapping(all tensor.Matrix) tensor.Matrix {
+	s, p := c.input.mapped, c.pass.model.params
+	w := &p[s.first]
+	return all.View(0, 1, w.Offset, (w.Rows+1)*w.Cols).Reshape(w.Rows+1, w.Cols)
+}
+
+// mulMapped computes y = x*w for rows that have yet to go through the map, or for those that have.
+func (c *Call) mulMapped(y, x, w tensor.Matrix) {
+	if c.input.mapped == nil {
+		c.Device.MatMul(y, x, w, tensor.NN, false, nil)
+		return
+	}
+	m := c.mapping(c.pass.Weights)
+	both := c.New(m.Rows, w.Cols)
+	c.Device.MatMul(both, m, w, tensor.NN, false, nil)
+	c.Device.MatMul(y, x, both.RowRange(0, m.Rows-1), tensor.NN, false, c.Epilogue(tensor.Epilogue{Bias: both.RowRange(m.Rows-1, 1)}))
+	c.Free(both)
+}
+
+// mulMappedBack adds to dw, and to the gradients of the map, given dy.
+func (c *Call) mulMappedBack(dw, x, dy, w tensor.Matrix) {
+	if c.input.mapped == nil {
+		c.Device.MatMul(dw, x, dy, tensor.TN, true, nil)
+		return
+	}
+	m := c.mapping(c.pass.Weights)
+	both := c.New(m.Rows, w.Cols)
+	bias := both.RowRange(m.Rows-1, 1)
+	c.Device.MatMul(both.RowRange(0, m.Rows-1), x, dy, tensor.TN, false, nil)
+	c.Device.Zero(bias)
+	c.Device.ColumnSums(bias, dy)
+	c.Device.MatMul(dw, m, both, tensor.TN, true, nil)
+	c.Device.MatMul(c.mapping(c.pass.Gradients), both, w, tensor.NT, true, nil)
+	c.Free(both)
+}
