@@ -99,6 +99,11 @@ func (k *Skeleton) metadata() map[string]string {
 	meta["sparse"] = strconv.FormatBool(k.Stats.Sparse)
 	meta["ones"] = strconv.FormatBool(k.Stats.Ones)
 	meta["entries"] = strconv.FormatInt(k.Stats.Entries, 10)
+	if r := k.Shard.Related; r != nil {
+		if text, err := r.Types.Text(); err == nil && text != "" { // it was read from such a text
+			meta["types"] = text
+		}
+	}
 	if k.Seeds != nil {
 		var counts []string
 		for _, of := range k.Seeds.Splits {
@@ -162,7 +167,7 @@ func (s *Shard) Shed() {
 // valuesElsewhere returns what is known of the values of edges that are not here.
 func (s *Shard) valuesElsewhere() (v EdgeValues) {
 	if s.Related != nil {
-		v.Related = &Related{Count: s.Related.Count, Given: s.Related.Given}
+		v.Related = &Related{Count: s.Related.Count, Given: s.Related.Given, Types: s.Related.Types}
 	}
 	v.EdgeRows.Columns = s.EdgeRows.Columns
 	return v

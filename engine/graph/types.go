@@ -160,6 +160,23 @@ func (t *Types) Ends() string {
 	return strings.Join(words, ",")
 }
 
+// A FeatureRange is some consecutive features.
+type FeatureRange struct{ First, Count int }
+
+// Sources returns which features vertices have at which each relation begins: all others are zeros.
+// It is nil for triples, whose entities are of one type.
+func (t *Types) Sources() []FeatureRange {
+	if t == nil || t.Given != nil {
+		return nil
+	}
+	columns := make([]FeatureRange, 0, len(t.Relations))
+	for _, r := range t.Relations {
+		at := slices.IndexFunc(t.Vertices, func(of VertexType) bool { return of.Name == r.Source })
+		columns = append(columns, FeatureRange{t.Vertices[at].First, t.Vertices[at].Features})
+	}
+	return columns
+}
+
 // Text returns the types in the form in which shard files and the plan keep them; "" for nil.
 func (t *Types) Text() (string, error) {
 	if t == nil {
@@ -207,6 +224,8 @@ func ParseTypes(text string, vertices uint64, features int) (*Types, error) {
 type Related struct {
 	Count int  // of the graph's relations, or of the numbers of triples
 	Given bool // edges are triples with a given split: see Types.Numbers
+	// Types are those of the graph; nil: they are not known.
+	Types *Types
 	// Of is the relation of each edge, a whole number below Count, in the form of weights, so that
 	// it travels wherever they do; nil if the edges are not here.
 	Of []float32

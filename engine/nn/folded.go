@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -39,32 +40,45 @@ func (c *Call) mapping(all tensor.Matrix) tensor.Matrix {
 	return all.View(0, 1, w.Offset, (w.Rows+1)*w.Cols).Reshape(w.Rows+1, w.Cols)
 }
 
-// mulMapped computes y = x*w for rows that have yet to go through the map, or for those that have.
-func (c *Call) mulMapped(y, x, w tensor.Matrix) {
+// mulMapped computes y = x*w for rows that have been through the map. Those that have not have the
+// features of a range, and all others are zeros.
+func (c *Call) mulMapped(y, x, w tensor.Matrix, of graph.FeatureRange) {
 	if c.input.mapped == nil {
 		c.Device.MatMul(y, x, w, tensor.NN, false, nil)
 		return
 	}
 	m := c.mapping(c.pass.Weights)
 	both := c.New(m.Rows, w.Cols)
-	c.Device.MatMul(both, m, w, tensor.NN, false, nil)
-	c.Device.MatMul(y, x, both.RowRange(0, m.Rows-1), tensor.NN, false, c.Epilogue(tensor.Epilogue{Bias: both.RowRange(m.Rows-1, 1)}))
+	bias := both.RowRange(m.Rows-1, 1)
+	c.Device.MatMul(both.RowRange(of.First, of.Count), m.RowRange(of.First, of.Count), w, tensor.NN, false, nil)
+	c.Device.MatMul(bias, m.RowRange(m.Rows-1, 1), w, tensor.NN, false, nil)
+	c.Device.MatMul(y, x, both.RowRange(of.First, of.Count), tensor.NN, false, c.Epilogue(tensor.Epilogue{Bias: bias}))
 	c.Free(both)
 }
 
 // mulMappedBack adds to dw, and to the gradients of the map, given dy.
-func (c *Call) mulMappedBack(dw, x, dy, w tensor.Matrix) {
+func (c *Call) mulMappedBack(dw, x, dy, w tensor.Matrix, of graph.FeatureRange) {
 	if c.input.mapped == nil {
 		c.Device.MatMul(dw, x, dy, tensor.TN, true, nil)
 		return
 	}
-	m := c.mapping(c.pass.Weights)
+	m, dm := c.mapping(c.pass.Weights), c.mapping(c.pass.Gradients)
 	both := c.New(m.Rows, w.Cols)
-	bias := both.RowRange(m.Rows-1, 1)
-	c.Device.MatMul(both.RowRange(0, m.Rows-1), x, dy, tensor.TN, false, nil)
+	some, bias := both.RowRange(of.First, of.Count), both.RowRange(m.Rows-1, 1)
+	c.Device.MatMul(some, x, dy, tensor.TN, false, nil)
 	c.Device.Zero(bias)
 	c.Device.ColumnSums(bias, dy)
-	c.Device.MatMul(dw, m, both, tensor.TN, true, nil)
-	c.Device.MatMul(c.mapping(c.pass.Gradients), both, w, tensor.NT, true, nil)
+	c.Device.MatMul(dw, m.RowRange(of.First, of.Count), some, tensor.TN, true, nil)
+	c.Device.MatMul(dw, m.RowRange(m.Rows-1, 1), bias, tensor.TN, true, nil)
+	c.Device.MatMul(dm.RowRange(of.First, of.Count), some, w, tensor.NT, true, nil)
+	c.Device.MatMul(dm.RowRange(m.Rows-1, 1), bias, w, tensor.NT, true, nil)
 	c.Free(both)
+}
+
+// featuresOf returns which features the sources of a relation have; all columns of other rows.
+func (c *Call) featuresOf(relation, columns int) graph.FeatureRange {
+	if r := c.Block.Related; c.input.mapped != nil && r != nil && r.Columns != nil && relation >= 0 {
+		return r.Columns[relation]
+	}
+	return graph.FeatureRange{Count: columns}
 }

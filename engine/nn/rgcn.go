@@ -100,11 +100,19 @@ func (l *rgcn) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	}
 	x, z := c.X(), c.New(most, l.out)
 	means := c.New(most, x.Cols)
-	c.Device.Aggregate(means.RowRange(0, r.Rows), &r.CSR, none, x, tensor.Mean, false, nil)
+	apart := c.input.mapped != nil && r.Columns != nil
+	if !apart {
+		c.Device.Aggregate(means.RowRange(0, r.Rows), &r.CSR, none, x, tensor.Mean, false, nil)
+	}
 	each(r, func(relation, first, rows int) {
-		c.mulMapped(z.RowRange(first, rows), means.RowRange(first, rows), l.weightOf(w, relation))
+		of := c.featuresOf(relation, x.Cols)
+		some := means.View(first, rows, of.First, of.Count)
+		if apart {
+			c.Device.Aggregate(some, &r.Each[relation], none, x.View(0, x.Rows, of.First, of.Count), tensor.Mean, false, nil)
+		}
+		c.mulMapped(z.RowRange(first, rows), some, l.weightOf(w, relation), of)
 	})
-	c.mulMapped(y, c.Own(x), c.Weight(rgcnRoot))
+	c.mulMapped(y, c.Own(x), c.Weight(rgcnRoot), c.featuresOf(-1, x.Cols))
 	c.Device.Aggregate(y, &r.Pairs, none, z.RowRange(0, r.Rows), tensor.Sum, true, e)
 	c.Free(z)
 	c.Kept[0], c.Kept[1] = means, w
@@ -120,9 +128,11 @@ func (l *rgcn) Backward(c *Call, dx, dy tensor.Matrix) {
 		c.Device.Zero(dw)
 	}
 	// It comes first, so that the relations need no other memory: a block that is only counted has none.
-	c.mulMappedBack(c.Gradient(rgcnRoot), c.Own(c.X()), dy, c.Weight(rgcnRoot))
+	x := c.X()
+	c.mulMappedBack(c.Gradient(rgcnRoot), c.Own(x), dy, c.Weight(rgcnRoot), c.featuresOf(-1, x.Cols))
 	each(r, func(relation, first, rows int) {
-		c.mulMappedBack(l.weightOf(dw, relation), means.RowRange(first, rows), dz.RowRange(first, rows), l.weightOf(w, relation))
+		of := c.featuresOf(relation, x.Cols)
+		c.mulMappedBack(l.weightOf(dw, relation), means.View(first, rows, of.First, of.Count), dz.RowRange(first, rows), l.weightOf(w, relation), of)
 	})
 	if l.bases > 0 {
 		each, bases := l.square(dw, l.relations), l.square(c.Weight(rgcnWeight), l.bases)

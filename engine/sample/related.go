@@ -15,6 +15,7 @@ import (
 // edges without weights.
 type relations struct {
 	of   [][]float32
+	from []graph.FeatureRange // the features of the sources of each; nil: they are not known
 	once sync.Once
 	seen *Topology // the same topology with relations for weights
 }
@@ -24,6 +25,7 @@ func (t *Topology) relate(shards []*graph.Shard, order []int) {
 	if shards[order[0]].Related == nil {
 		return
 	}
+	t.relations.from = shards[order[0]].Related.Types.Sources()
 	for _, i := range order {
 		if s := shards[i]; s.Vertices > 0 && s.Related != nil {
 			t.relations.of = append(t.relations.of, s.Related.Of)
@@ -42,6 +44,7 @@ func (t *Topology) formed(f Form) *Topology {
 			vertices: t.vertices, edges: t.edges, partial: t.partial, near: t.near, shift: t.shift,
 			inverses: t.inverses, parts: slices.Clone(t.parts),
 		}
+		r.relations.from = t.relations.from
 		for i := range r.parts {
 			if r.parts[i].far == nil {
 				r.parts[i].weights = t.relations.of[i]
@@ -85,6 +88,10 @@ type Related struct {
 	First []int
 	// Pairs says which rows are of a target: row t has those of target t for columns.
 	Pairs tensor.CSR
+	// Columns are which features the sources of each relation have, all others being zeros, and Each
+	// has the rows of each relation; nil: they are not known.
+	Columns []graph.FeatureRange
+	Each    []tensor.CSR
 }
 
 // related is the memory of a block by relation.
@@ -135,6 +142,18 @@ func (b *Block) Relate(f Form) {
 	r.CSR = tensor.CSR{Rows: pairs, Cols: b.Cols, Indptr: r.indptr, Indices: r.indices, Stamp: tensor.NewStamp()}
 	r.pair(b.Rows)
 	b.Related, b.Values = &r.Related, nil
+}
+
+// describe adds which features the sources of each relation have.
+func (r *Related) describe(columns []graph.FeatureRange) {
+	if r.Columns = nil; len(columns) != len(r.First)-1 {
+		return
+	}
+	r.Columns, r.Each = columns, slices.Grow(r.Each[:0], len(columns))[:len(columns)]
+	for i := range r.Each {
+		first, rows := r.First[i], r.First[i+1]-r.First[i]
+		r.Each[i] = tensor.CSR{Rows: rows, Cols: r.Cols, Indptr: r.Indptr[first:][:rows+1], Indices: r.Indices, Stamp: tensor.NewStamp()}
+	}
 }
 
 // count sets where the rows and entries of each relation begin, and returns the number of rows. It

@@ -161,7 +161,9 @@ func (s *Sampler) Sample(ctx context.Context, b *Batch, epoch, step uint64, root
 		}
 		switch block := &b.Blocks[i]; {
 		case s.o.Form.Relations > 0:
-			block.Relate(s.o.Form)
+			if block.Relate(s.o.Form); block.Related != nil {
+				block.Related.describe(s.t.relations.from)
+			}
 		case s.o.Form.Along:
 			block.follow(s.o.Form)
 		}

@@ -141,7 +141,7 @@ func (t *Topology) Edges() int64 { return t.edges }
 // nothing of the others: it serves drawers.
 func (t *Topology) Held(hold func(first uint32) bool) *Topology {
 	h := &Topology{vertices: t.vertices, edges: t.edges, near: t.near, shift: t.shift, parts: slices.Clone(t.parts)}
-	h.relations.of = t.relations.of
+	h.relations.of, h.relations.from = t.relations.of, t.relations.from
 	for i := range h.parts {
 		if p := &h.parts[i]; !hold(p.first) {
 			*p, h.partial = part{first: p.first, end: p.end, far: &Summary{}}, true

@@ -12,6 +12,7 @@ import (
 // Parts that lose nothing are shared. hidden is given an edge's relation, 0 if edges have none.
 func (t *Topology) Without(ctx context.Context, hidden func(target, source uint32, relation int) bool) (*Topology, error) {
 	to := &Topology{vertices: t.vertices, near: t.near, shift: t.shift}
+	to.relations.from = t.relations.from
 	for i := range t.parts {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
