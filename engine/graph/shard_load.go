@@ -68,6 +68,9 @@ func (s *Shard) loadMetadata(format string) error {
 			if s.Related.Types, err = ParseTypes(text, uint64(total), s.Features); err != nil {
 				return fmt.Errorf("its metadata: %w", err)
 			}
+			if of := s.Related.Types.Numbers(); of != n {
+				return fmt.Errorf("its metadata has %d relations, and types with %d", n, of)
+			}
 		}
 	}
 	if err := loadEdgeColumns(s, meta[EdgeFeatures]); err != nil {

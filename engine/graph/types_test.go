@@ -51,6 +51,44 @@ func TestSkeletonOfRelations(t *testing.T) {
 	}
 }
 
+// A skeleton carries types, and they say which features the sources of relations have. Types of another
+// graph are refused.
+func TestSkeletonOfTypes(t *testing.T) {
+	types := &graph.Types{
+		Vertices:  []graph.VertexType{{Name: "a", Vertices: 1, Features: 1, Bare: true}, {Name: "b", Vertices: 1, First: 1, Features: 3}},
+		Relations: []graph.Relation{{Source: "b", Name: "to", Target: "a"}, {Source: "a", Name: "to", Target: "b"}, {Source: "b", Name: "by", Target: "b"}},
+	}
+	of := func(count, features int, edges bool) (*graph.Skeleton, error) {
+		s := &graph.Shard{
+			Shards: 1, Vertices: 2, Total: 2, Features: features, DType: graph.F32, Indptr: []int64{0, 1, 2}, Indices: []int32{0, 1},
+			EdgeValues: graph.EdgeValues{Related: &graph.Related{Count: count, Types: types, Of: []float32{0, 1}}},
+		}
+		parts, err := graph.NewSkeleton(s, graph.FeatureStats{}, edges).Parts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return graph.ReadSkeleton(bytes.Join(parts, nil))
+	}
+	for _, edges := range []bool{true, false} {
+		k, err := of(3, 4, edges)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := k.Shard.Related.Types.Sources(); !reflect.DeepEqual(got, []graph.FeatureRange{{First: 1, Count: 3}, {First: 0, Count: 1}, {First: 1, Count: 3}}) {
+			t.Errorf("the sources have the features %v", got)
+		}
+	}
+	if _, err := of(4, 4, true); err == nil || !strings.Contains(err.Error(), "4 relations, and types with 3") {
+		t.Error(err)
+	}
+	if _, err := of(3, 5, true); err == nil || !strings.Contains(err.Error(), "2 vertices with 4 features, and the graph has 2 with 5") {
+		t.Error(err)
+	}
+	if (*graph.Types)(nil).Sources() != nil || (&graph.Types{Given: &[3]uint64{1, 0, 0}}).Sources() != nil {
+		t.Error("triples and graphs without types have features of sources")
+	}
+}
+
 // A skeleton says that edges are triples, and their numbers are checked as relations are.
 func TestSkeletonOfTriples(t *testing.T) {
 	of := func(count int, numbers ...float32) (*graph.Skeleton, error) {

@@ -40,30 +40,36 @@ func (c *Call) mapping(all tensor.Matrix) tensor.Matrix {
 	return all.View(0, 1, w.Offset, (w.Rows+1)*w.Cols).Reshape(w.Rows+1, w.Cols)
 }
 
-// mulMapped computes y = x*w for rows that have been through the map. Those that have not have the
-// features of a range, and all others are zeros.
-func (c *Call) mulMapped(y, x, w tensor.Matrix, of graph.FeatureRange) {
+// newMapped returns memory for a weight of so many columns behind the map, multiplied by it, that all
+// products of a pass in one direction share; an empty matrix if rows have been through the map.
+func (c *Call) newMapped(columns int) tensor.Matrix {
+	if c.input.mapped == nil {
+		return tensor.Matrix{}
+	}
+	return c.New(c.mapping(c.pass.Weights).Rows, columns)
+}
+
+// mulMapped computes y = x*w for rows that have been through the map, or have yet to. The latter have
+// the features of a range, and all others are zeros.
+func (c *Call) mulMapped(y, x, w, both tensor.Matrix, of graph.FeatureRange) {
 	if c.input.mapped == nil {
 		c.Device.MatMul(y, x, w, tensor.NN, false, nil)
 		return
 	}
 	m := c.mapping(c.pass.Weights)
-	both := c.New(m.Rows, w.Cols)
 	bias := both.RowRange(m.Rows-1, 1)
 	c.Device.MatMul(both.RowRange(of.First, of.Count), m.RowRange(of.First, of.Count), w, tensor.NN, false, nil)
 	c.Device.MatMul(bias, m.RowRange(m.Rows-1, 1), w, tensor.NN, false, nil)
 	c.Device.MatMul(y, x, both.RowRange(of.First, of.Count), tensor.NN, false, c.Epilogue(tensor.Epilogue{Bias: bias}))
-	c.Free(both)
 }
 
 // mulMappedBack adds to dw, and to the gradients of the map, given dy.
-func (c *Call) mulMappedBack(dw, x, dy, w tensor.Matrix, of graph.FeatureRange) {
+func (c *Call) mulMappedBack(dw, x, dy, w, both tensor.Matrix, of graph.FeatureRange) {
 	if c.input.mapped == nil {
 		c.Device.MatMul(dw, x, dy, tensor.TN, true, nil)
 		return
 	}
 	m, dm := c.mapping(c.pass.Weights), c.mapping(c.pass.Gradients)
-	both := c.New(m.Rows, w.Cols)
 	some, bias := both.RowRange(of.First, of.Count), both.RowRange(m.Rows-1, 1)
 	c.Device.MatMul(some, x, dy, tensor.TN, false, nil)
 	c.Device.Zero(bias)
@@ -72,7 +78,6 @@ func (c *Call) mulMappedBack(dw, x, dy, w tensor.Matrix, of graph.FeatureRange) 
 	c.Device.MatMul(dw, m.RowRange(m.Rows-1, 1), bias, tensor.TN, true, nil)
 	c.Device.MatMul(dm.RowRange(of.First, of.Count), some, w, tensor.NT, true, nil)
 	c.Device.MatMul(dm.RowRange(m.Rows-1, 1), bias, w, tensor.NT, true, nil)
-	c.Free(both)
 }
 
 // featuresOf returns which features the sources of a relation have; all columns of other rows.

@@ -99,7 +99,7 @@ func (l *rgcn) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 		c.Device.MatMul(l.square(w, l.relations), c.Weight(rgcnShares), bases, tensor.NN, false, nil)
 	}
 	x, z := c.X(), c.New(most, l.out)
-	means := c.New(most, x.Cols)
+	means, both := c.New(most, x.Cols), c.newMapped(l.out)
 	apart := c.input.mapped != nil && r.Columns != nil
 	if !apart {
 		c.Device.Aggregate(means.RowRange(0, r.Rows), &r.CSR, none, x, tensor.Mean, false, nil)
@@ -110,11 +110,11 @@ func (l *rgcn) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 		if apart {
 			c.Device.Aggregate(some, &r.Each[relation], none, x.View(0, x.Rows, of.First, of.Count), tensor.Mean, false, nil)
 		}
-		c.mulMapped(z.RowRange(first, rows), some, l.weightOf(w, relation), of)
+		c.mulMapped(z.RowRange(first, rows), some, l.weightOf(w, relation), both, of)
 	})
-	c.mulMapped(y, c.Own(x), c.Weight(rgcnRoot), c.featuresOf(-1, x.Cols))
+	c.mulMapped(y, c.Own(x), c.Weight(rgcnRoot), both, c.featuresOf(-1, x.Cols))
 	c.Device.Aggregate(y, &r.Pairs, none, z.RowRange(0, r.Rows), tensor.Sum, true, e)
-	c.Free(z)
+	c.Free(z, both)
 	c.Kept[0], c.Kept[1] = means, w
 }
 
@@ -127,12 +127,11 @@ func (l *rgcn) Backward(c *Call, dx, dy tensor.Matrix) {
 		dw = c.New(l.relations*l.in, l.out)
 		c.Device.Zero(dw)
 	}
-	// It comes first, so that the relations need no other memory: a block that is only counted has none.
-	x := c.X()
-	c.mulMappedBack(c.Gradient(rgcnRoot), c.Own(x), dy, c.Weight(rgcnRoot), c.featuresOf(-1, x.Cols))
+	x, both := c.X(), c.newMapped(l.out)
+	c.mulMappedBack(c.Gradient(rgcnRoot), c.Own(x), dy, c.Weight(rgcnRoot), both, c.featuresOf(-1, x.Cols))
 	each(r, func(relation, first, rows int) {
 		of := c.featuresOf(relation, x.Cols)
-		c.mulMappedBack(l.weightOf(dw, relation), means.View(first, rows, of.First, of.Count), dz.RowRange(first, rows), l.weightOf(w, relation), of)
+		c.mulMappedBack(l.weightOf(dw, relation), means.View(first, rows, of.First, of.Count), dz.RowRange(first, rows), l.weightOf(w, relation), both, of)
 	})
 	if l.bases > 0 {
 		each, bases := l.square(dw, l.relations), l.square(c.Weight(rgcnWeight), l.bases)
@@ -148,7 +147,7 @@ func (l *rgcn) Backward(c *Call, dx, dy tensor.Matrix) {
 		c.Device.AggregateBack(dx, &r.CSR, none, dmeans.RowRange(0, r.Rows), tensor.Mean, false)
 		c.Free(dmeans)
 	}
-	c.Free(dz)
+	c.Free(dz, both)
 	if !dx.None() {
 		c.Device.MatMul(c.Own(dx), dy, c.Weight(rgcnRoot), tensor.NT, true, nil)
 	}

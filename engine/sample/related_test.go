@@ -75,6 +75,60 @@ func TestBlocksByRelation(t *testing.T) {
 	}
 }
 
+// TestBlocksKnowTheFeaturesOfSources holds that blocks of all topologies of a graph with types know which
+// features the sources of each relation have, and blocks of a graph without types nothing.
+func TestBlocksKnowTheFeaturesOfSources(t *testing.T) {
+	s := relatedShard()
+	plain, err := NewTopology([]*graph.Shard{s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = relatedShard()
+	s.Related.Types = &graph.Types{
+		Vertices:  []graph.VertexType{{Name: "a", Features: 2}, {Name: "b", First: 2, Features: 1}},
+		Relations: []graph.Relation{{Source: "b"}, {Source: "a"}, {Source: "b"}},
+	}
+	whole, err := NewTopology([]*graph.Shard{s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fewer, err := whole.Without(t.Context(), func(target, source uint32, _ int) bool { return target == 3 && source == 1 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := whole.Held(func(uint32) bool { return true })
+	want := []graph.FeatureRange{{First: 2, Count: 1}, {First: 0, Count: 2}, {First: 2, Count: 1}}
+	for name, to := range map[string]*Topology{"plain": plain, "whole": whole, "fewer": fewer, "held": held} {
+		sampler, b := New(to, Options{Fanouts: []int{0}, Form: Form{Relations: 3}}), Batch{}
+		for range 2 { // memory of the first time is used again
+			if err := sampler.Sample(t.Context(), &b, 0, 0, []uint32{3, 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := b.Blocks[0].Related
+		if name == "plain" {
+			if r.Columns != nil {
+				t.Errorf("a graph without types has sources with the features %v", r.Columns)
+			}
+			continue
+		}
+		if !slices.Equal(r.Columns, want) || len(r.Each) != 3 {
+			t.Fatalf("%s: the sources have the features %v", name, r.Columns)
+		}
+		entries := 0
+		for i := range r.Each {
+			of := &r.Each[i]
+			entries += of.Entries()
+			if of.Rows != r.First[i+1]-r.First[i] || of.Cols != r.Cols || of.Stamp == 0 || of.First() != int(r.Indptr[r.First[i]]) {
+				t.Errorf("%s: the rows of relation %d are %v", name, i, of)
+			}
+		}
+		if entries != r.Entries() {
+			t.Errorf("%s: relations have %d of %d entries", name, entries, r.Entries())
+		}
+	}
+}
+
 // TestBlocksOfEachRelation keeps relations apart. 0 and 2 end at one type, 1 at another: 3 hears 0 and
 // 2, and 1 hears 0 alone. 2 hears nobody.
 func TestBlocksOfEachRelation(t *testing.T) {
