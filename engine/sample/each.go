@@ -49,7 +49,10 @@ func (o *Options) eachOf(hop int) []int {
 // pickEach draws the entries of a row, so many of each relation, and adds their positions to to. It
 // reports whether all entries are drawn; no positions are added then.
 func (k *picker) pickEach(to []uint32, relations []float32, fanouts []int, key keyed.Key) (drawn []uint32, all bool) {
-	if len(relations) > 0 && alike(relations) {
+	if len(relations) <= slices.Min(fanouts) {
+		return to, true
+	}
+	if alike(relations) {
 		of, n := int(relations[0]), uint32(len(relations))
 		if int(n) <= fanouts[of] {
 			return to, true
@@ -59,32 +62,11 @@ func (k *picker) pickEach(to []uint32, relations []float32, fanouts []int, key k
 		k.without(to[from:], n, key.With(uint64(of)))
 		return to, false
 	}
-	e, n := &k.each, len(fanouts)
-	e.counts = slices.Grow(e.counts[:0], n)[:n]
-	clear(e.counts)
-	for _, x := range relations {
-		e.counts[int(x)]++
-	}
-	kept, all := 0, true
-	for r, c := range e.counts {
-		all = all && int(c) <= fanouts[r]
-		kept += min(int(c), fanouts[r])
-	}
+	kept, all := k.sort(relations, fanouts)
 	if all {
 		return to, true
 	}
-	e.ends = slices.Grow(e.ends[:0], n)[:n]
-	at := uint32(0)
-	for r, c := range e.counts {
-		e.ends[r] = at
-		at += c
-	}
-	e.order = slices.Grow(e.order[:0], len(relations))[:len(relations)]
-	for i, x := range relations {
-		end := &e.ends[int(x)]
-		e.order[*end] = uint32(i)
-		*end++
-	}
+	e := &k.each
 	to = slices.Grow(to, kept)
 	for r, c := range e.counts {
 		of, from := e.order[e.ends[r]-c:e.ends[r]], len(to)
@@ -99,6 +81,47 @@ func (k *picker) pickEach(to []uint32, relations []float32, fanouts []int, key k
 		}
 	}
 	return to, false
+}
+
+// sortedAtOnce is the most room that a row is sorted in without being counted before.
+const sortedAtOnce = 1 << 12
+
+// sort sorts the positions of a row's entries by relation, and returns how many are drawn, and whether
+// all are; they are not sorted then. A relation has room for all entries where that is little: so a
+// row is read once.
+func (k *picker) sort(relations []float32, fanouts []int) (kept int, all bool) {
+	e, n, entries := &k.each, len(fanouts), len(relations)
+	e.counts, e.ends = slices.Grow(e.counts[:0], n)[:n], slices.Grow(e.ends[:0], n)[:n]
+	once := n*entries <= sortedAtOnce
+	if clear(e.counts); !once {
+		for _, x := range relations {
+			e.counts[int(x)]++
+		}
+	}
+	at := 0
+	for r := range e.ends {
+		if e.ends[r] = uint32(at); once {
+			at += entries
+		} else {
+			at += int(e.counts[r])
+		}
+	}
+	e.order = slices.Grow(e.order[:0], at)[:at]
+	for i, x := range relations {
+		end := &e.ends[int(x)]
+		e.order[*end] = uint32(i)
+		*end++
+	}
+	all = true
+	for r := range e.counts {
+		if once {
+			e.counts[r] = e.ends[r] - uint32(r*entries)
+		}
+		c := int(e.counts[r])
+		all = all && c <= fanouts[r]
+		kept += min(c, fanouts[r])
+	}
+	return kept, all
 }
 
 // alike reports whether all relations of a row are one. The rows of vertices with most in-edges often

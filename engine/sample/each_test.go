@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/keyed"
 )
 
 // typedShards are two shards of a graph of 400 vertices, whose edges are of three relations. The
@@ -234,5 +235,40 @@ func TestWrongFanoutsByRelationPanic(t *testing.T) {
 			}()
 			New(to, o)
 		}()
+	}
+}
+
+// TestRowsOfAnyLengthAreDrawnByRelation compares the positions drawn of rows that are sorted at once, or
+// counted before, or of one relation, with those of each relation by itself.
+func TestRowsOfAnyLengthAreDrawnByRelation(t *testing.T) {
+	const relations = 3
+	fanouts, key := []int{4, 2, 7}, keyed.New(1, keyed.Neighbor)
+	var picked, plain picker
+	for _, n := range []int{0, 1, 2, 3, 30, sortedAtOnce / relations, sortedAtOnce/relations + 1, 5000} {
+		for _, kinds := range []int{1, 2, relations} {
+			row, of, draws := make([]float32, n), [relations][]uint32{}, key.With(uint64(n)).Draws()
+			for i := range row {
+				r := draws.Below(uint64(kinds))
+				row[i], of[r] = float32(r), append(of[r], uint32(i))
+			}
+			var want []uint32
+			whole := true
+			for r, positions := range of {
+				if len(positions) <= fanouts[r] {
+					want = append(want, positions...)
+					continue
+				}
+				drawn := make([]uint32, fanouts[r])
+				plain.without(drawn, uint32(len(positions)), key.With(uint64(r)))
+				for _, p := range drawn {
+					want = append(want, positions[p])
+				}
+				whole = false
+			}
+			got, all := picked.pickEach(nil, row, fanouts, key)
+			if all != whole || !all && !slices.Equal(got, want) {
+				t.Errorf("%d entries of %d relations: all %v, or those at %v, and not all %v, %v", n, kinds, all, got, whole, want)
+			}
+		}
 	}
 }
