@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 	"github.com/hopmesh/hopmesh/engine/tensor/dry"
+	"github.com/hopmesh/hopmesh/engine/tensor/foreign"
 )
 
 // wide is a graph of three types whose few targets, the first vertices, hear many sources: two of
@@ -169,7 +170,7 @@ func TestRowsOfManySourcesAreNotMapped(t *testing.T) {
 }
 
 // TestKnownFeaturesOfSourcesChangeNoBit has it computed with and without what is known of which
-// features sources have, by one thread and three. Memory is as forecast, and nothing is allocated.
+// features sources have, by one thread and three, and on a device with memory of its own. Memory is as forecast, and nothing is allocated.
 func TestKnownFeaturesOfSourcesChangeNoBit(t *testing.T) {
 	g, top := wideGraph(t)
 	for i, s := range foldedSpecs() {
@@ -179,9 +180,9 @@ func TestKnownFeaturesOfSourcesChangeNoBit(t *testing.T) {
 			t.Fatalf("%d relations have known features", len(bs[0].Related.Columns))
 		}
 		var want []float64
-		for _, threads := range []int{1, 3} {
+		for name, device := range map[string]tensor.Device{"one thread": cpu.New(1), "three threads": cpu.New(3), "another device": foreign.New(2)} {
+			t.Cleanup(device.Close) // after its arenas
 			for _, known := range []bool{true, false} {
-				device := cpu.New(threads)
 				r := newRun(t, device, m, weights(m, uint64(i)))
 				bs := slices.Clone(bs)
 				if !known {
@@ -189,13 +190,18 @@ func TestKnownFeaturesOfSourcesChangeNoBit(t *testing.T) {
 					of.Columns, of.Each = nil, nil
 					bs[0].Related = &of
 				}
-				r.loss(bs, g.input(device, bs[0].Vertices, false), g.labelsOf(roots), true)
+				in := g.input(device, bs[0].Vertices, false)
+				if _, is := device.(tensor.Foreign); is {
+					host := in.Dense
+					in.Dense = newArena(t, device).Alloc(tensor.F32, host.Rows, host.Cols)
+					device.Write32(in.Dense, host.F32())
+				}
+				r.loss(bs, in, g.labelsOf(roots), true)
 				if got := r.read(r.Gradients); want == nil {
 					want = got
 				} else if !slices.Equal(got, want) {
-					t.Errorf("%d: other gradients by %d threads, features known %v", i, threads, known)
+					t.Errorf("%d: other gradients by %s, features known %v", i, name, known)
 				}
-				device.Close()
 			}
 		}
 		device := dry.New(tensor.F32)

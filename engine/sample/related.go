@@ -152,7 +152,9 @@ func (r *Related) describe(columns []graph.FeatureRange) {
 	r.Columns, r.Each = columns, slices.Grow(r.Each[:0], len(columns))[:len(columns)]
 	for i := range r.Each {
 		first, rows := r.First[i], r.First[i+1]-r.First[i]
-		r.Each[i] = tensor.CSR{Rows: rows, Cols: r.Cols, Indptr: r.Indptr[first:][:rows+1], Indices: r.Indices, Stamp: tensor.NewStamp()}
+		indptr := r.Indptr[first:][:rows+1]
+		// Without a stamp: a pass reads each of them once, so that no device need keep a copy.
+		r.Each[i] = tensor.CSR{Rows: rows, Cols: r.Cols, Indptr: indptr, Indices: r.Indices[:indptr[rows]]}
 	}
 }
 

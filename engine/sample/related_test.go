@@ -119,7 +119,7 @@ func TestBlocksKnowTheFeaturesOfSources(t *testing.T) {
 		for i := range r.Each {
 			of := &r.Each[i]
 			entries += of.Entries()
-			if of.Rows != r.First[i+1]-r.First[i] || of.Cols != r.Cols || of.Stamp == 0 || of.First() != int(r.Indptr[r.First[i]]) {
+			if of.Rows != r.First[i+1]-r.First[i] || of.Cols != r.Cols || of.Stamp != 0 || of.First() != int(r.Indptr[r.First[i]]) {
 				t.Errorf("%s: the rows of relation %d are %v", name, i, of)
 			}
 		}
