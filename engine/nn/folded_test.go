@@ -100,14 +100,14 @@ func foldedSpecs() (all []nn.Spec) {
 	return all
 }
 
-// tallest notes the most rows of a product.
+// tallest notes the most rows of a product, and how many products there are.
 type tallest struct {
 	tensor.Device
-	rows int
+	rows, products int
 }
 
 func (d *tallest) MatMul(c, a, b tensor.Matrix, shape tensor.Shape, add bool, e *tensor.Epilogue) {
-	d.rows = max(d.rows, a.Rows)
+	d.rows, d.products = max(d.rows, a.Rows), d.products+1
 	d.Device.MatMul(c, a, b, shape, add, e)
 }
 

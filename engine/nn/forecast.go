@@ -21,7 +21,8 @@ type InputSize struct {
 
 // Forecast returns how many bytes of an arena a forward and backward pass over blocks of
 // these sizes takes with F32 numbers, and how many a device may use beside it. It is
-// exact: it predicts the order in which each layer multiplies and aggregates.
+// exact: it predicts the order in which each layer multiplies and aggregates. Only where a hetero
+// leaves out relations that reach no target it is too much.
 func (m *Model) Forecast(in InputSize, blocks []Size) (arena, beside int) {
 	device := dry.New(tensor.F32)
 	rows := device.Arena()

@@ -12,9 +12,9 @@ import (
 // over the relations that end at its type, or their sum by attention: each vertex weighs its
 // relations, much as in HAN (Wang et al., 2019, arXiv 1903.07293), whose weights are alike for all.
 //
-// The weights of all relations lie one below another. All relations are computed for all targets,
-// whichever types they have, so that the size of a block says what memory it takes. Price: as many
-// products as there are relations, also for targets of other types.
+// The weights of all relations lie one below another. A relation is computed for all targets,
+// whichever types they have, so that the size of a block says what memory it takes at most; one that
+// reaches no target is left out. Price: products also for targets of other types.
 type hetero struct {
 	each      Conv
 	own       []Weight // of each
@@ -118,6 +118,11 @@ func (l *hetero) begin(c *Call) {
 	}
 }
 
+// idle reports whether a relation reaches no target, so that nobody reads its rows.
+func (l *hetero) idle(c *Call, relation int) bool {
+	return c.Block.Idle != nil && c.Block.Idle[relation]
+}
+
 // reach returns the matrix that joins the rows of relations.
 func (l *hetero) reach(c *Call) *tensor.CSR {
 	if c.Block.Reach != nil {
@@ -131,6 +136,9 @@ func (l *hetero) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	l.begin(c)
 	all, bias := c.New(l.relations*c.targets, y.Cols), l.bias()
 	for r := range c.by.calls {
+		if l.idle(c, r) {
+			continue
+		}
 		w := &c.by.calls[r].Call
 		w.conv = tensor.Epilogue{}
 		if bias >= 0 {
@@ -179,18 +187,26 @@ func (l *hetero) Backward(c *Call, dx, dy tensor.Matrix) {
 	if !dx.None() && l.relations > 1 {
 		part = c.New(dx.Rows, dx.Cols)
 	}
+	written := false // dx, by the first relation that is not left out
 	for r := range c.by.calls {
+		if l.idle(c, r) {
+			continue
+		}
 		w, dy, to := &c.by.calls[r].Call, all.RowRange(r*c.targets, c.targets), dx
 		if bias >= 0 {
 			c.Device.ColumnSums(w.Gradient(bias), dy)
 		}
-		if r > 0 {
+		if written {
 			to = part
 		}
 		l.each.Backward(w, to, dy)
-		if r > 0 && !dx.None() {
+		if written && !dx.None() {
 			c.Device.Combine(dx, 1, dx, 1, part)
 		}
+		written = true
+	}
+	if !written && !dx.None() {
+		c.Device.Zero(dx)
 	}
 	c.Free(all, part)
 }

@@ -40,6 +40,34 @@ func TestRelationsInPartsAreTheWhole(t *testing.T) {
 	}
 }
 
+// A relation that reaches no target is left out, and all gradients are as if it were computed.
+func TestRelationsThatReachNoTargetAreLeftOut(t *testing.T) {
+	for _, model := range []string{"hetero:sage", "hetero:gin", "hetero:gat"} {
+		s := nn.Defaults(model)
+		s.Layers, s.Hidden, s.Heads, s.Relations, s.Ends = 1, 2, 1, 4, "0,1,0,1"
+		m, g := newModel(t, s, 3), newGraph(1, 40, 3)
+		for _, roots := range [][]uint32{{0, 2, 4, 6}, {3, 7}} { // of the first type; without in-edges
+			bs, device := g.blocks(m, roots, 0), &tallest{Device: ref()}
+			if want := len(roots) == 2; bs[0].Idle[0] != want || !bs[0].Idle[1] || !bs[0].Idle[3] {
+				t.Fatalf("%s: relations that reach none: %v", model, bs[0].Idle)
+			}
+			gradients := func() ([]float64, int) {
+				r := newRun(t, device, m, weights(m, 1))
+				device.products = 0
+				r.loss(bs, g.input(device, bs[0].Vertices, false), g.labelsOf(roots), true)
+				return r.read(r.Gradients), device.products
+			}
+			got, few := gradients()
+			bs[0].Idle = nil
+			want, many := gradients()
+			mustNear(t, model, got, want, 0)
+			if few >= many {
+				t.Errorf("%s: %d products, and with all relations %d", model, few, many)
+			}
+		}
+	}
+}
+
 // Edges that vertices have under two relations are dropped from attention each by itself.
 func TestAttentionOfRelationsIsDroppedApart(t *testing.T) {
 	s := nn.Defaults("hetero:gat")

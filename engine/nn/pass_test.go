@@ -190,7 +190,9 @@ func TestForecast(t *testing.T) {
 			for _, b := range bs {
 				sizes = append(sizes, nn.Size{Targets: b.Rows, Sources: b.Cols, Entries: b.Entries()})
 			}
-			if got, _ := m.Forecast(size, sizes); got != arena.bytes {
+			// Relations that reach no target take nothing.
+			idle := slices.ContainsFunc(bs, func(b sample.Block) bool { return slices.Contains(b.Idle, true) })
+			if got, _ := m.Forecast(size, sizes); got < arena.bytes || got > arena.bytes && !idle {
 				t.Errorf("%s, sparse %v: %d bytes were forecast, and %d taken", name, sparse, got, arena.bytes)
 			}
 		}

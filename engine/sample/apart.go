@@ -18,6 +18,7 @@ type apart struct {
 	back       tensor.Transpose // of reach
 	indptr     []int64          // of reach
 	indices    []int32
+	idle       []bool
 
 	text string  // of ends
 	ends []uint8 // the type at which each relation ends; nil: all end at one
@@ -49,7 +50,7 @@ func (b *Block) relateApart(f Form) {
 	if a.text != f.Ends || len(a.each) != n {
 		a.text = f.Ends
 		a.ends, _ = ParseEnds(f.Ends, n) // the model has checked it
-		a.each, a.transposed = make([]tensor.CSR, n), make([]tensor.Transpose, n)
+		a.each, a.transposed, a.idle = make([]tensor.CSR, n), make([]tensor.Transpose, n), make([]bool, n)
 	}
 	from := b.Indptr[0]
 	entries := int(b.Indptr[b.Rows] - from)
@@ -60,6 +61,9 @@ func (b *Block) relateApart(f Form) {
 	ends := r.indptr[1:] // of each row: how many entries, then where the next lies
 	a.indptr = append(slices.Grow(a.indptr[:0], b.Rows+1), 0)
 	a.indices = slices.Grow(a.indices[:0], b.Rows*n)
+	for relation := range a.idle {
+		a.idle[relation] = true
+	}
 	for t := range b.Rows {
 		first, end := b.Indptr[t]-from, b.Indptr[t+1]-from
 		for _, x := range of[first:end] {
@@ -68,6 +72,7 @@ func (b *Block) relateApart(f Form) {
 		for relation := range n {
 			if a.ends == nil || first < end && a.ends[relation] == a.ends[int(of[first])] {
 				a.indices = append(a.indices, int32(relation*b.Rows+t))
+				a.idle[relation] = false
 			}
 		}
 		a.indptr = append(a.indptr, int64(len(a.indices)))
@@ -88,7 +93,7 @@ func (b *Block) relateApart(f Form) {
 		a.each[i] = tensor.CSR{Rows: b.Rows, Cols: b.Cols, Indptr: r.indptr[i*b.Rows:][:b.Rows+1], Indices: r.indices, Stamp: tensor.NewStamp()}
 	}
 	a.reach = tensor.CSR{Rows: b.Rows, Cols: b.Rows * n, Indptr: a.indptr, Indices: a.indices, Stamp: tensor.NewStamp()}
-	b.Apart, b.Reach, b.Values = a.each, &a.reach, nil
+	b.Apart, b.Reach, b.Idle, b.Values = a.each, &a.reach, a.idle, nil
 }
 
 // transposeApart builds the transposes of all that relateApart has made.

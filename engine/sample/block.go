@@ -16,6 +16,8 @@ type Block struct {
 	// r*Rows + t for each relation r that ends at the target's type.
 	Apart []tensor.CSR
 	Reach *tensor.CSR
+	// Idle are the relations that reach no target of the block.
+	Idle []bool
 	// Along has what layers need that compute a row for each entry, if the form says so.
 	Along *Along
 

@@ -139,8 +139,11 @@ func TestBlocksOfEachRelation(t *testing.T) {
 	for _, c := range []struct {
 		ends string
 		want [][]int32 // columns of each row of Reach
+		idle []bool
 	}{
-		{"4,1,4", [][]int32{{0, 6}, {4}, {}}}, {"", [][]int32{{0, 3, 6}, {1, 4, 7}, {2, 5, 8}}},
+		{"4,1,4", [][]int32{{0, 6}, {4}, {}}, []bool{false, false, false}},
+		{"", [][]int32{{0, 3, 6}, {1, 4, 7}, {2, 5, 8}}, []bool{false, false, false}},
+		{"4,4,1", [][]int32{{0, 3}, {1, 4}, {}}, []bool{false, false, true}},
 	} {
 		s := New(to, Options{Fanouts: []int{0}, Form: Form{Relations: 3, Apart: true, Ends: c.ends}})
 		var b Batch
@@ -151,6 +154,9 @@ func TestBlocksOfEachRelation(t *testing.T) {
 		}
 		block := &b.Blocks[0]
 		block.Transpose()
+		if !slices.Equal(block.Idle, c.idle) {
+			t.Errorf("ends %q: relations that reach no target: %v", c.ends, block.Idle)
+		}
 		if block.Related != nil || block.Values != nil || len(block.Apart) != 3 {
 			t.Fatalf("the block is %+v", block)
 		}
