@@ -157,7 +157,11 @@ func (b *Batched) gather(ctx context.Context, h *slot.Worker, s *slot.Slot, epoc
 		}
 		h.Scratch.Reset()
 		g.Input.Dense = s.Rows.Alloc(h.Device.Type(), len(places[i]), h.Data.Features.Columns())
-		h.Data.Features.Dense(h.Device, h.Scratch, g.Input.Dense, places[i], far)
+		at := places[i]
+		if b.Run.Recipe.Embeddings == 0 && len(g.Batch.Blocks) > 0 { // else rows of one type differ
+			at = g.Batch.Blocks[0].Stand(at)
+		}
+		h.Data.Features.Dense(h.Device, h.Scratch, g.Input.Dense, at, far)
 	}
 	return places, nil
 }

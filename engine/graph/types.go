@@ -160,8 +160,12 @@ func (t *Types) Ends() string {
 	return strings.Join(words, ",")
 }
 
-// A FeatureRange is some consecutive features.
-type FeatureRange struct{ First, Count int }
+// A FeatureRange is some consecutive features. Alike says that all vertices that have these features have
+// the same ones.
+type FeatureRange struct {
+	First, Count int
+	Alike        bool
+}
 
 // Sources returns which features vertices have at which each relation begins: all others are zeros.
 // It is nil for triples, whose entities are of one type.
@@ -172,7 +176,7 @@ func (t *Types) Sources() []FeatureRange {
 	columns := make([]FeatureRange, 0, len(t.Relations))
 	for _, r := range t.Relations {
 		at := slices.IndexFunc(t.Vertices, func(of VertexType) bool { return of.Name == r.Source })
-		columns = append(columns, FeatureRange{t.Vertices[at].First, t.Vertices[at].Features})
+		columns = append(columns, FeatureRange{t.Vertices[at].First, t.Vertices[at].Features, t.Vertices[at].Bare})
 	}
 	return columns
 }

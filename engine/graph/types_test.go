@@ -74,7 +74,7 @@ func TestSkeletonOfTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := k.Shard.Related.Types.Sources(); !reflect.DeepEqual(got, []graph.FeatureRange{{First: 1, Count: 3}, {First: 0, Count: 1}, {First: 1, Count: 3}}) {
+		if got := k.Shard.Related.Types.Sources(); !reflect.DeepEqual(got, []graph.FeatureRange{{First: 1, Count: 3}, {First: 0, Count: 1, Alike: true}, {First: 1, Count: 3}}) {
 			t.Errorf("the sources have the features %v", got)
 		}
 	}

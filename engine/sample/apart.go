@@ -114,7 +114,7 @@ func (f Form) RelatedBytes(z Size, back bool) uint64 {
 	if !f.Apart {
 		pairs := uint64(z.PairsAtMost(f.Relations))
 		if n += 8*(pairs+1) + 8*pairs; back {
-			n += 8*(pairs+1) + 4*pairs
+			n += 8*(pairs+1) + 4*pairs + 4*uint64(z.Sources) // the last are places of rows
 		}
 		return n
 	}

@@ -104,6 +104,7 @@ type related struct {
 	byTarget   []int64          // the Indptr of Pairs
 	rows       []int32          // its Indices
 	next       []cursor         // of each relation
+	places     []uint32         // of sources, see Stand
 }
 
 // A cursor is where the next row of a relation and its next entry lie; at first, how many there are.
@@ -156,6 +157,27 @@ func (r *Related) describe(columns []graph.FeatureRange) {
 		// Without a stamp: a pass reads each of them once, so that no device need keep a copy.
 		r.Each[i] = tensor.CSR{Rows: rows, Cols: r.Cols, Indptr: indptr, Indices: r.Indices[:indptr[rows]]}
 	}
+}
+
+// Stand returns the places of the sources' rows, with that of the first one for all sources that have the
+// same features as it, so that fewer rows are read from memory. It is valid until the next block.
+func (b *Block) Stand(places []uint32) []uint32 {
+	r := &b.related
+	if b.Related == nil || r.Columns == nil {
+		return places
+	}
+	r.places = append(r.places[:0], places...)
+	for i, of := range r.Columns {
+		sources := r.Indices[r.Indptr[r.First[i]]:r.Indptr[r.First[i+1]]]
+		if !of.Alike || len(sources) == 0 {
+			continue
+		}
+		first := r.places[sources[0]]
+		for _, s := range sources {
+			r.places[s] = first
+		}
+	}
+	return r.places
 }
 
 // count sets where the rows and entries of each relation begin, and returns the number of rows. It

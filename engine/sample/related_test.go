@@ -85,7 +85,7 @@ func TestBlocksKnowTheFeaturesOfSources(t *testing.T) {
 	}
 	s = relatedShard()
 	s.Related.Types = &graph.Types{
-		Vertices:  []graph.VertexType{{Name: "a", Features: 2}, {Name: "b", First: 2, Features: 1}},
+		Vertices:  []graph.VertexType{{Name: "a", Features: 2}, {Name: "b", First: 2, Features: 1, Bare: true}},
 		Relations: []graph.Relation{{Source: "b"}, {Source: "a"}, {Source: "b"}},
 	}
 	whole, err := NewTopology([]*graph.Shard{s})
@@ -97,7 +97,7 @@ func TestBlocksKnowTheFeaturesOfSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := whole.Held(func(uint32) bool { return true })
-	want := []graph.FeatureRange{{First: 2, Count: 1}, {First: 0, Count: 2}, {First: 2, Count: 1}}
+	want := []graph.FeatureRange{{First: 2, Count: 1, Alike: true}, {First: 0, Count: 2}, {First: 2, Count: 1, Alike: true}}
 	for name, to := range map[string]*Topology{"plain": plain, "whole": whole, "fewer": fewer, "held": held} {
 		sampler, b := New(to, Options{Fanouts: []int{0}, Form: Form{Relations: 3}}), Batch{}
 		for range 2 { // memory of the first time is used again
@@ -107,7 +107,7 @@ func TestBlocksKnowTheFeaturesOfSources(t *testing.T) {
 		}
 		r := b.Blocks[0].Related
 		if name == "plain" {
-			if r.Columns != nil {
+			if at := []uint32{7}; r.Columns != nil || &b.Blocks[0].Stand(at)[0] != &at[0] {
 				t.Errorf("a graph without types has sources with the features %v", r.Columns)
 			}
 			continue
@@ -122,6 +122,19 @@ func TestBlocksKnowTheFeaturesOfSources(t *testing.T) {
 			if of.Rows != r.First[i+1]-r.First[i] || of.Cols != r.Cols || of.Stamp != 0 || of.First() != int(r.Indptr[r.First[i]]) {
 				t.Errorf("%s: the rows of relation %d are %v", name, i, of)
 			}
+		}
+		// 3 hears 0 and 2 by the first relation, and 0 and 1 by the third, unless that edge is left out.
+		at, place := []uint32{10, 11, 12, 13, 14}[:len(b.Blocks[0].Vertices)], map[uint32]uint32{}
+		for range 2 {
+			for i, p := range b.Blocks[0].Stand(at) {
+				place[b.Blocks[0].Vertices[i]] = p
+			}
+		}
+		if place[0] != place[2] || place[3] == place[0] || (place[1] == place[0]) == (name == "fewer") || at[0] != 10 || at[1] != 11 {
+			t.Errorf("%s: rows are read at %v", name, place)
+		}
+		if n := testing.AllocsPerRun(3, func() { b.Blocks[0].Stand(at) }); n != 0 {
+			t.Errorf("%s: it allocates %g times", name, n)
 		}
 		if entries != r.Entries() {
 			t.Errorf("%s: relations have %d of %d entries", name, entries, r.Entries())
