@@ -19,7 +19,7 @@ const foldsAtLeast = 4
 
 // folds reports whether a pass over this block and input does not map the rows of sources before it
 // adds them up.
-func (m *Model) folds(b *sample.Block, in *rows) bool {
+func folds(m *Model, b *sample.Block, in *rows) bool {
 	if len(m.stages) < 2 || m.inputs || in.sparse != nil || !in.sums.None() || in.matrix.None() {
 		return false
 	}
@@ -34,7 +34,7 @@ func (m *Model) folds(b *sample.Block, in *rows) bool {
 
 // mapping returns the weight of a linear map with its bias as a last row, in the row of all weights
 // or of all gradients.
-func (c *Call) mapping(all tensor.Matrix) tensor.Matrix {
+func mapping(c *Call, all tensor.Matrix) tensor.Matrix {
 	s, p := c.input.mapped, c.pass.model.params
 	w := &p[s.first]
 	return all.View(0, 1, w.Offset, (w.Rows+1)*w.Cols).Reshape(w.Rows+1, w.Cols)
@@ -42,21 +42,21 @@ func (c *Call) mapping(all tensor.Matrix) tensor.Matrix {
 
 // newMapped returns memory for a weight of so many columns behind the map, multiplied by it, that all
 // products of a pass in one direction share; an empty matrix if rows have been through the map.
-func (c *Call) newMapped(columns int) tensor.Matrix {
+func newMapped(c *Call, columns int) tensor.Matrix {
 	if c.input.mapped == nil {
 		return tensor.Matrix{}
 	}
-	return c.New(c.mapping(c.pass.Weights).Rows, columns)
+	return c.New(mapping(c, c.pass.Weights).Rows, columns)
 }
 
 // mulMapped computes y = x*w for rows that have been through the map, or have yet to. The latter have
 // the features of a range, and all others are zeros.
-func (c *Call) mulMapped(y, x, w, both tensor.Matrix, of graph.FeatureRange) {
+func mulMapped(c *Call, y, x, w, both tensor.Matrix, of graph.FeatureRange) {
 	if c.input.mapped == nil {
 		c.Device.MatMul(y, x, w, tensor.NN, false, nil)
 		return
 	}
-	m := c.mapping(c.pass.Weights)
+	m := mapping(c, c.pass.Weights)
 	bias := both.RowRange(m.Rows-1, 1)
 	c.Device.MatMul(both.RowRange(of.First, of.Count), m.RowRange(of.First, of.Count), w, tensor.NN, false, nil)
 	c.Device.MatMul(bias, m.RowRange(m.Rows-1, 1), w, tensor.NN, false, nil)
@@ -64,12 +64,12 @@ func (c *Call) mulMapped(y, x, w, both tensor.Matrix, of graph.FeatureRange) {
 }
 
 // mulMappedBack adds to dw, and to the gradients of the map, given dy.
-func (c *Call) mulMappedBack(dw, x, dy, w, both tensor.Matrix, of graph.FeatureRange) {
+func mulMappedBack(c *Call, dw, x, dy, w, both tensor.Matrix, of graph.FeatureRange) {
 	if c.input.mapped == nil {
 		c.Device.MatMul(dw, x, dy, tensor.TN, true, nil)
 		return
 	}
-	m, dm := c.mapping(c.pass.Weights), c.mapping(c.pass.Gradients)
+	m, dm := mapping(c, c.pass.Weights), mapping(c, c.pass.Gradients)
 	some, bias := both.RowRange(of.First, of.Count), both.RowRange(m.Rows-1, 1)
 	c.Device.MatMul(some, x, dy, tensor.TN, false, nil)
 	c.Device.Zero(bias)
@@ -81,7 +81,7 @@ func (c *Call) mulMappedBack(dw, x, dy, w, both tensor.Matrix, of graph.FeatureR
 }
 
 // featuresOf returns which features the sources of a relation have; all columns of other rows.
-func (c *Call) featuresOf(relation, columns int) graph.FeatureRange {
+func featuresOf(c *Call, relation, columns int) graph.FeatureRange {
 	if r := c.Block.Related; c.input.mapped != nil && r != nil && r.Columns != nil && relation >= 0 {
 		return r.Columns[relation]
 	}

@@ -107,7 +107,7 @@ func (p *Pass) run(blocks []sample.Block, in Input, sum tensor.Matrix) tensor.Ma
 		if s.jump != JumpNone && s.jump != "" {
 			return p.jump.forward(p, c)
 		}
-		if i == 0 && b == nil && sum.None() && len(blocks) > 0 && m.folds(&blocks[0], &c.input) {
+		if i == 0 && b == nil && sum.None() && len(blocks) > 0 && folds(m, &blocks[0], &c.input) {
 			x = c.input
 			x.mapped = s
 			continue

@@ -99,20 +99,20 @@ func (l *rgcn) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 		c.Device.MatMul(l.square(w, l.relations), c.Weight(rgcnShares), bases, tensor.NN, false, nil)
 	}
 	x, z := c.X(), c.New(most, l.out)
-	means, both := c.New(most, x.Cols), c.newMapped(l.out)
+	means, both := c.New(most, x.Cols), newMapped(c, l.out)
 	apart := c.input.mapped != nil && r.Columns != nil
 	if !apart {
 		c.Device.Aggregate(means.RowRange(0, r.Rows), &r.CSR, none, x, tensor.Mean, false, nil)
 	}
 	each(r, func(relation, first, rows int) {
-		of := c.featuresOf(relation, x.Cols)
+		of := featuresOf(c, relation, x.Cols)
 		some := means.View(first, rows, of.First, of.Count)
 		if apart {
 			c.Device.Aggregate(some, &r.Each[relation], none, x.View(0, x.Rows, of.First, of.Count), tensor.Mean, false, nil)
 		}
-		c.mulMapped(z.RowRange(first, rows), some, l.weightOf(w, relation), both, of)
+		mulMapped(c, z.RowRange(first, rows), some, l.weightOf(w, relation), both, of)
 	})
-	c.mulMapped(y, c.Own(x), c.Weight(rgcnRoot), both, c.featuresOf(-1, x.Cols))
+	mulMapped(c, y, c.Own(x), c.Weight(rgcnRoot), both, featuresOf(c, -1, x.Cols))
 	c.Device.Aggregate(y, &r.Pairs, none, z.RowRange(0, r.Rows), tensor.Sum, true, e)
 	c.Free(z, both)
 	c.Kept[0], c.Kept[1] = means, w
@@ -127,11 +127,11 @@ func (l *rgcn) Backward(c *Call, dx, dy tensor.Matrix) {
 		dw = c.New(l.relations*l.in, l.out)
 		c.Device.Zero(dw)
 	}
-	x, both := c.X(), c.newMapped(l.out)
-	c.mulMappedBack(c.Gradient(rgcnRoot), c.Own(x), dy, c.Weight(rgcnRoot), both, c.featuresOf(-1, x.Cols))
+	x, both := c.X(), newMapped(c, l.out)
+	mulMappedBack(c, c.Gradient(rgcnRoot), c.Own(x), dy, c.Weight(rgcnRoot), both, featuresOf(c, -1, x.Cols))
 	each(r, func(relation, first, rows int) {
-		of := c.featuresOf(relation, x.Cols)
-		c.mulMappedBack(l.weightOf(dw, relation), means.View(first, rows, of.First, of.Count), dz.RowRange(first, rows), l.weightOf(w, relation), both, of)
+		of := featuresOf(c, relation, x.Cols)
+		mulMappedBack(c, l.weightOf(dw, relation), means.View(first, rows, of.First, of.Count), dz.RowRange(first, rows), l.weightOf(w, relation), both, of)
 	})
 	if l.bases > 0 {
 		each, bases := l.square(dw, l.relations), l.square(c.Weight(rgcnWeight), l.bases)
