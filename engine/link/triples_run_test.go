@@ -266,7 +266,7 @@ func TestRefusalsOfTriples(t *testing.T) {
 		"{strategy} grappa learns no links, and the task is link: choose one of single, centric, leap":                                  func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "grappa" },
 		"{topology} is sharded, and {task} link is learnt where each node has all edges: leave it out":                                  func(r *recipe.Recipe, _ *dataset.About) { r.Sharing = strategy.Given("leap", "topology=sharded") },
 		fmt.Sprintf("{batch} is %d, and the dataset has about %d edges for training at most", given[0], given[0]):                       func(r *recipe.Recipe, _ *dataset.About) { r.Batch = int(given[0]) },
-		"pairs have 4 relations, and there may be 0 to 1024 with a given split":                                                         func(r *recipe.Recipe, _ *dataset.About) { r.Links.Given = nil },
+		"pairs have 4 relations, and there may be 0 to 8192 with a given split":                                                         func(r *recipe.Recipe, _ *dataset.About) { r.Links.Given = nil },
 		"the model tells 3 relations apart, and the edges of the dataset have 8: train it on the dataset that it was made for":          func(r *recipe.Recipe, _ *dataset.About) { r.Model.Relations = 3 },
 	} {
 		r, a := traintest.ExactRecipe("rgcn"), about

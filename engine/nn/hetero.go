@@ -137,6 +137,9 @@ func (l *hetero) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	all, bias := c.New(l.relations*c.targets, y.Cols), l.bias()
 	for r := range c.by.calls {
 		if l.idle(c, r) {
+			if l.attends { // a gradient of 0 multiplies them
+				c.Device.Zero(all.RowRange(r*c.targets, c.targets))
+			}
 			continue
 		}
 		w := &c.by.calls[r].Call
