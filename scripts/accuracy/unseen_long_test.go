@@ -21,20 +21,18 @@ import (
 // A model that was trained on a part of a graph scores within two points on the rest, which it has
 // never seen, of what a model scores there that was trained on all: both by the same recipe, both
 // scored in the whole graph, on vertices whose labels neither has learned.
-func TestUnseenVertices(t *testing.T) {
+func TestUnseenVerticesOfCora(t *testing.T) {
 	const most = 0.02
 	for _, of := range []struct {
 		name, file string
-		epochs     int
+		seeds      uint64
 		recipe     recipe.Recipe
 	}{
-		{"cora", "../../engine/graph/cora/cora.npz", 60, planetoid("sage", 64, 1, 0.01, 0.5)},
-		{"amazon_photo", "../../engine/graph/read/testdata/amazon_photo.npz", 400, tuned("sage", 64, 6, 0.2, true, 5e-5, 0)},
+		{"cora", "../../engine/graph/cora/cora.npz", 3, planetoid("sage", 64, 1, 0.01, 0.5)},
 	} {
-		const seeds = 3
-		of.recipe.Epochs = of.epochs
+		of.recipe.Epochs = 60
 		var ofPart, ofAll []float64
-		for of.recipe.Seed = range uint64(seeds) {
+		for of.recipe.Seed = range of.seeds {
 			part, all := unseen(t, of.file, of.recipe)
 			ofPart, ofAll = append(ofPart, part), append(ofAll, all)
 		}
