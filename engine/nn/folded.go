@@ -1,6 +1,9 @@
 package nn
 
 import (
+	"math"
+	"slices"
+
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -20,16 +23,66 @@ const foldsAtLeast = 4
 // folds reports whether a pass over this block and input does not map the rows of sources before it
 // adds them up.
 func folds(m *Model, b *sample.Block, in *rows) bool {
-	if len(m.stages) < 2 || m.inputs || in.sparse != nil || !in.sums.None() || in.matrix.None() {
+	if in.sparse != nil || !in.sums.None() || in.matrix.None() {
 		return false
+	}
+	least, can := foldsFrom(m, b.Rows)
+	return can && least <= b.Cols
+}
+
+// foldsFrom returns from how many sources on the rows of a block with so many targets are not mapped, if
+// the model can do so at all.
+func foldsFrom(m *Model, targets int) (sources int, can bool) {
+	if len(m.stages) < 2 || m.inputs {
+		return 0, false
 	}
 	first, s := m.stages[0], m.stages[1]
 	conv, ok := s.conv.(*rgcn)
 	if _, linear := first.conv.(*linear); !ok || !linear || !s.apart() || first.activate != tensor.Linear || first.drop > 0 {
-		return false
+		return 0, false
 	}
 	// The products of weights, forward and back, are as many multiplications as those of so many rows.
-	return foldsAtLeast*(b.Rows+conv.relations*conv.out) <= b.Cols
+	return foldsAtLeast * (targets + conv.relations*conv.out), true
+}
+
+// folding is by which share the sources for each target may differ from those of a batch that was
+// looked at.
+const folding = 0.1
+
+// beyond returns the sizes of the largest batch, no larger than one of these sizes by much, that a pass
+// computes the other way: of the two ways, either may take several times the memory of the other. It
+// returns nil if there is no such batch. Others have about as many sources for each target as
+// this one: a smaller one maps them, as there are fewer for the products of weights.
+func beyond(m *Model, in InputSize, blocks []Size) (InputSize, []Size) {
+	if in.Sparse || len(blocks) == 0 {
+		return in, nil
+	}
+	b := blocks[0]
+	least, can := foldsFrom(m, b.Targets)
+	if !can {
+		return in, nil
+	}
+	others := slices.Clone(blocks)
+	if b.Sources < least {
+		if float64(b.Sources)*(1+folding) < float64(least) {
+			return in, nil
+		}
+		in.Rows, others[0].Sources = least, least
+		return in, others
+	}
+	// The sizes are multiplied by the share at which a batch is too small.
+	share, weights := 1.0, least-foldsAtLeast*b.Targets
+	if more := float64(b.Sources)*(1-folding) - foldsAtLeast*float64(b.Targets); more > 0 {
+		share = min(1, float64(weights)/more)
+	}
+	of := func(n int) int { return int(math.Ceil(share * float64(n))) }
+	for i, z := range blocks {
+		others[i] = Size{Targets: of(z.Targets), Sources: of(z.Sources), Entries: of(z.Entries)}
+	}
+	least, _ = foldsFrom(m, others[0].Targets)
+	in.Rows = min(others[0].Sources, least-1)
+	others[0].Sources = in.Rows
+	return in, others
 }
 
 // mapping returns the weight of a linear map with its bias as a last row, in the row of all weights

@@ -21,9 +21,20 @@ type InputSize struct {
 
 // Forecast returns how many bytes of an arena a forward and backward pass over blocks of
 // these sizes takes with F32 numbers, and how many a device may use beside it. It is
-// exact: it predicts the order in which each layer multiplies and aggregates. Only where a hetero
-// leaves out relations that reach no target it is too much.
+// exact: it predicts the order in which each layer multiplies and aggregates. It is too much
+// only where a hetero leaves out relations that reach no target, and where an rgcn computes
+// blocks of about these sizes in a way that takes more (see beyond).
 func (m *Model) Forecast(in InputSize, blocks []Size) (arena, beside int) {
+	arena, beside = m.exactly(in, blocks)
+	if rows, others := beyond(m, in, blocks); others != nil {
+		more, aside := m.exactly(rows, others)
+		arena, beside = max(arena, more), max(beside, aside)
+	}
+	return arena, beside
+}
+
+// exactly is Forecast of these sizes and no others.
+func (m *Model) exactly(in InputSize, blocks []Size) (arena, beside int) {
 	device := dry.New(tensor.F32)
 	rows := device.Arena()
 	p := m.NewPass(device, rows)
