@@ -142,6 +142,7 @@ func (b *Block) Relate(f Form) {
 	}
 	r.CSR = tensor.CSR{Rows: pairs, Cols: b.Cols, Indptr: r.indptr, Indices: r.indices, Stamp: tensor.NewStamp()}
 	r.pair(b.Rows)
+	r.Columns = nil // those of the block before
 	b.Related, b.Values = &r.Related, nil
 }
 

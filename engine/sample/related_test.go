@@ -139,6 +139,13 @@ func TestBlocksKnowTheFeaturesOfSources(t *testing.T) {
 		if entries != r.Entries() {
 			t.Errorf("%s: relations have %d of %d entries", name, entries, r.Entries())
 		}
+		// A part knows nothing, whatever the block was before.
+		if err := sampler.Part(&b.Blocks[0], 0, 2); err != nil {
+			t.Fatal(err)
+		}
+		if r := b.Blocks[0].Related; r == nil || r.Columns != nil {
+			t.Errorf("%s: a part is %v", name, r)
+		}
 	}
 }
 
