@@ -170,7 +170,9 @@ func TestRowsOfManySourcesAreNotMapped(t *testing.T) {
 }
 
 // TestKnownFeaturesOfSourcesChangeNoBit has it computed with and without what is known of which
-// features sources have, by one thread and three, and on a device with memory of its own. Memory is as forecast, and nothing is allocated.
+// features sources have, by one thread and three, and on a device with memory of its own. Memory is as
+// forecast, and nothing is allocated. With thousands of columns bits may differ, as long sums are added up
+// in parts.
 func TestKnownFeaturesOfSourcesChangeNoBit(t *testing.T) {
 	g, top := wideGraph(t)
 	for i, s := range foldedSpecs() {
