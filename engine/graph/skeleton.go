@@ -125,18 +125,23 @@ type SkeletonSize struct {
 	Splits           int
 	Labels, Weighted bool
 	EdgeRow          int // bytes of the features of an edge
+	Types            int // bytes of the types of the graph, as they stand in a header
 }
 
 // SizeOf returns the SkeletonSize of a whole shard.
 func SizeOf(s *Shard) SkeletonSize {
-	return SkeletonSize{int64(s.Vertices), int64(len(s.Indices)), len(s.Marks), s.Labels != nil, s.Weights != nil || s.Related != nil, s.DType.EdgeRowBytes(s.EdgeRows.Columns)}
+	z := SkeletonSize{int64(s.Vertices), int64(len(s.Indices)), len(s.Marks), s.Labels != nil, s.Weights != nil || s.Related != nil, s.DType.EdgeRowBytes(s.EdgeRows.Columns), 0}
+	if s.Related != nil {
+		z.Types = s.Related.Types.bytes()
+	}
+	return z
 }
 
 // Size returns an upper bound on the bytes of such a skeleton, with its edges or without,
 // and with its labels and marks or only the seeds.
 func (z SkeletonSize) Size(edges, labels bool) int64 {
 	const header, of = 4096, 64 // of a split's counts
-	n := header + of*int64(z.Splits)
+	n := header + of*int64(z.Splits) + int64(z.Types)
 	switch {
 	case !labels:
 		n += (z.Vertices + 63) / 64 * 8

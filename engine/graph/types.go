@@ -203,6 +203,20 @@ func (t *Types) Text() (string, error) {
 	return string(text), nil
 }
 
+// MaxTypesBytes bounds what types take in a header, which is JSON: so each quote of their text takes two
+// bytes.
+const MaxTypesBytes = 2*MaxTypesText + 2
+
+// bytes returns what the types take in a header.
+func (t *Types) bytes() int {
+	text, err := t.Text()
+	if err != nil || text == "" {
+		return 0
+	}
+	quoted, _ := json.Marshal(text) // strings never fail
+	return len(quoted)
+}
+
 // ParseTypes is the inverse of Types.Text.
 func ParseTypes(text string, vertices uint64, features int) (*Types, error) {
 	if text == "" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,37 @@ func TestSkeletonOfTypes(t *testing.T) {
 	}
 	if (*graph.Types)(nil).Sources() != nil || (&graph.Types{Given: &[3]uint64{1, 0, 0}}).Sources() != nil {
 		t.Error("triples and graphs without types have features of sources")
+	}
+}
+
+// The size of a skeleton, which bounds what a peer may answer, counts the types, however many relations
+// they have and whatever these are called.
+func TestSizeOfSkeletonsWithTypes(t *testing.T) {
+	types := &graph.Types{Vertices: []graph.VertexType{{Name: `"<a>"`, Vertices: 2, Features: 4}}}
+	for i := 0; ; i++ {
+		of := graph.Relation{Source: types.Vertices[0].Name, Name: fmt.Sprint(strings.Repeat(`"`, 100), i), Target: types.Vertices[0].Name}
+		with := *types
+		with.Relations = append(slices.Clone(types.Relations), of)
+		if _, err := with.Text(); err != nil {
+			break
+		}
+		types = &with
+	}
+	s := &graph.Shard{
+		Shards: 1, Vertices: 2, Total: 2, Features: 4, DType: graph.F32, Indptr: []int64{0, 1, 2}, Indices: []int32{0, 1},
+		EdgeValues: graph.EdgeValues{Related: &graph.Related{Count: len(types.Relations), Types: types, Of: []float32{0, 1}}},
+	}
+	for _, edges := range []bool{true, false} {
+		parts, err := graph.NewSkeleton(s, graph.FeatureStats{}, edges).Parts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := graph.SizeOf(s)
+		if b := bytes.Join(parts, nil); int64(len(b)) > z.Size(edges, true) || z.Size(edges, true) > int64(len(b))+5000 || z.Types <= graph.MaxTypesText || z.Types > graph.MaxTypesBytes {
+			t.Errorf("%d bytes with %d relations, and %d were said, %d of them of types", len(b), len(types.Relations), z.Size(edges, true), z.Types)
+		} else if _, err := graph.ReadSkeleton(b); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -35,6 +36,32 @@ func TestBring(t *testing.T) {
 					if err != nil || to.Edges() != whole.Edges() {
 						t.Fatal(err)
 					}
+				}
+			}
+		}
+	}
+}
+
+// Shards of a graph with very many relations come with its types.
+func TestBringTypes(t *testing.T) {
+	all := graphs(false)
+	types := &graph.Types{Vertices: []graph.VertexType{{Name: "a", Vertices: uint64(all[0].Total), Features: all[0].Features}}}
+	for i := range 150 {
+		types.Relations = append(types.Relations, graph.Relation{Source: "a", Name: fmt.Sprintf("the relation %d", i), Target: "a"})
+	}
+	for _, s := range all {
+		s.Related = &graph.Related{Count: len(types.Relations), Types: types, Of: make([]float32, len(s.Indices))}
+	}
+	net, works, here := mesh(4, all, owners)
+	for _, topology := range []string{replicated, sharded} {
+		for _, bare := range []bool{false, true} {
+			r, err := Bring(t.Context(), net.Node(0), works[0], here[0], Options{Topology: topology, Bare: bare})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range r.Shards {
+				if got := s.Related.Types; !reflect.DeepEqual(got, types) {
+					t.Errorf("%s: shard %d came with the types %+v", topology, i, got)
 				}
 			}
 		}

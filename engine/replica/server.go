@@ -21,8 +21,8 @@ const (
 )
 
 // record is how many bytes the size of a shard takes: its number, how many splits it
-// has, its vertices, flags, and its edges.
-const record = 24
+// has, its vertices, flags, its edges, and what the types of its graph take.
+const record = 28
 
 // mostEdges bounds the edges of a shard, so that sums of sizes don't overflow.
 const mostEdges = 1 << 48
@@ -126,6 +126,7 @@ func (s *server) sizes() []byte {
 		b = binary.LittleEndian.AppendUint32(b, uint32(z.Vertices))
 		b = binary.LittleEndian.AppendUint32(b, flags)
 		b = binary.LittleEndian.AppendUint64(b, uint64(z.Edges))
+		b = binary.LittleEndian.AppendUint32(b, uint32(z.Types))
 	}
 	return b
 }
@@ -138,13 +139,13 @@ func readSizes(b []byte, shards int) (map[int]graph.SkeletonSize, error) {
 	to := map[int]graph.SkeletonSize{}
 	for ; len(b) > 0; b = b[record:] {
 		u := binary.LittleEndian.Uint32
-		shard, splits, vertices, flags, edges := u(b), u(b[4:]), u(b[8:]), u(b[12:]), binary.LittleEndian.Uint64(b[16:])
-		if uint64(shard) >= uint64(shards) || splits > graph.MaxSplits || vertices > graph.MaxVertices || flags >= edgeRow*(4*graph.MaxEdgeFeatures+1) || flags/edgeRow%2 != 0 || edges > mostEdges {
-			return nil, fmt.Errorf("shard %d can't have %d splits, %d vertices and %d edges", shard, splits, vertices, edges)
+		shard, splits, vertices, flags, edges, types := u(b), u(b[4:]), u(b[8:]), u(b[12:]), binary.LittleEndian.Uint64(b[16:]), u(b[24:])
+		if uint64(shard) >= uint64(shards) || splits > graph.MaxSplits || vertices > graph.MaxVertices || flags >= edgeRow*(4*graph.MaxEdgeFeatures+1) || flags/edgeRow%2 != 0 || edges > mostEdges || types > graph.MaxTypesBytes {
+			return nil, fmt.Errorf("shard %d can't have %d splits, %d vertices, %d edges and %d bytes of types", shard, splits, vertices, edges, types)
 		}
 		to[int(shard)] = graph.SkeletonSize{
 			Vertices: int64(vertices), Edges: int64(edges), Splits: int(splits),
-			Labels: flags&hasLabels != 0, Weighted: flags&hasWeights != 0, EdgeRow: int(flags / edgeRow),
+			Labels: flags&hasLabels != 0, Weighted: flags&hasWeights != 0, EdgeRow: int(flags / edgeRow), Types: int(types),
 		}
 	}
 	return to, nil

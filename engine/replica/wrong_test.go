@@ -144,10 +144,13 @@ func TestSizesAreChecked(t *testing.T) {
 		}
 		return b
 	}
-	if got, err := readSizes(size(7, graph.MaxSplits, graph.MaxVertices, 3, 0, 1<<16), 8); err != nil || got[7] != (graph.SkeletonSize{Vertices: graph.MaxVertices, Edges: mostEdges, Splits: graph.MaxSplits, Labels: true, Weighted: true}) {
+	if got, err := readSizes(size(7, graph.MaxSplits, graph.MaxVertices, 3, 0, 1<<16, graph.MaxTypesBytes), 8); err != nil || got[7] != (graph.SkeletonSize{Vertices: graph.MaxVertices, Edges: mostEdges, Splits: graph.MaxSplits, Labels: true, Weighted: true, Types: graph.MaxTypesBytes}) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, b := range [][]byte{size(8, 0, 0, 0, 0, 0), size(0, graph.MaxSplits+1, 0, 0, 0, 0), size(0, 0, 1<<31, 0, 0, 0), size(0, 0, 0, 4, 0, 0), size(0, 0, 0, 0, 1, 1<<16)} {
+	for _, b := range [][]byte{
+		size(8, 0, 0, 0, 0, 0, 0), size(0, graph.MaxSplits+1, 0, 0, 0, 0, 0), size(0, 0, 1<<31, 0, 0, 0, 0), size(0, 0, 0, 4, 0, 0, 0), size(0, 0, 0, 0, 1, 1<<16, 0),
+		size(0, 0, 0, 0, 0, 0, graph.MaxTypesBytes+1),
+	} {
 		if _, err := readSizes(b, 8); err == nil || !strings.Contains(err.Error(), "can't have") {
 			t.Errorf("%v: %v", b, err)
 		}
