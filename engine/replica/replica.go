@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -282,10 +283,11 @@ func (b *bringing) check(r *Replica) error {
 	return nil
 }
 
-// alike reports whether the edges of two shards have the same relations and as many features.
+// alike reports whether the edges of two shards have the same relations, of the same types, and as many
+// features. All nodes compute with the types of the first.
 func alike(a, b *graph.Shard) bool {
 	if a.EdgeRows.Columns != b.EdgeRows.Columns || (a.Related == nil) != (b.Related == nil) {
 		return false
 	}
-	return a.Related == nil || a.Related.Count == b.Related.Count && a.Related.Given == b.Related.Given
+	return a.Related == nil || a.Related.Count == b.Related.Count && a.Related.Given == b.Related.Given && reflect.DeepEqual(a.Related.Types, b.Related.Types)
 }

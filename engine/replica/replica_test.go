@@ -53,6 +53,16 @@ func TestBringTypes(t *testing.T) {
 		s.Related = &graph.Related{Count: len(types.Relations), Types: types, Of: make([]float32, len(s.Indices))}
 	}
 	net, works, here := mesh(4, all, owners)
+	other := *types
+	other.Relations = slices.Clone(types.Relations)
+	other.Relations[7].Name = "another"
+	for _, wrong := range []*graph.Types{nil, &other} {
+		all[3].Related.Types = wrong
+		if _, err := Bring(t.Context(), net.Node(0), works[0], here[0], Options{}); err == nil || !strings.Contains(err.Error(), "shard 3, of node c, is not of the same graph") {
+			t.Errorf("shard 3 has other types: %v", err)
+		}
+	}
+	all[3].Related.Types = types
 	for _, topology := range []string{replicated, sharded} {
 		for _, bare := range []bool{false, true} {
 			r, err := Bring(t.Context(), net.Node(0), works[0], here[0], Options{Topology: topology, Bare: bare})
