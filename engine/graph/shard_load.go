@@ -64,7 +64,7 @@ func (s *Shard) loadMetadata(format string) error {
 		if s.Related.Given && n%tripleKinds != 0 {
 			return fmt.Errorf("its metadata has %d relations of triples, which are no %d for each", n, tripleKinds)
 		}
-		if text := meta["types"]; text != "" {
+		if text := meta["types"]; text != "" && !s.Related.Given { // those of triples say nothing of features
 			if s.Related.Types, err = ParseTypes(text, uint64(total), s.Features); err != nil {
 				return fmt.Errorf("its metadata: %w", err)
 			}

@@ -242,7 +242,8 @@ func ParseTypes(text string, vertices uint64, features int) (*Types, error) {
 type Related struct {
 	Count int  // of the graph's relations, or of the numbers of triples
 	Given bool // edges are triples with a given split: see Types.Numbers
-	// Types are those of the graph; nil: they are not known.
+	// Types are those of the graph; nil: they are not known, as those of triples, which say nothing of
+	// features and may be many.
 	Types *Types
 	// Of is the relation of each edge, a whole number below Count, in the form of weights, so that
 	// it travels wherever they do; nil if the edges are not here.

@@ -126,7 +126,7 @@ func TestSkeletonOfTriples(t *testing.T) {
 	of := func(count int, numbers ...float32) (*graph.Skeleton, error) {
 		s := &graph.Shard{
 			Shards: 1, Vertices: 2, Total: 2, DType: graph.F32, Indptr: []int64{0, 2, 2}, Indices: []int32{0, 1},
-			EdgeValues: graph.EdgeValues{Related: &graph.Related{Count: count, Given: true, Of: numbers}},
+			EdgeValues: graph.EdgeValues{Related: &graph.Related{Count: count, Given: true, Of: numbers, Types: &graph.Types{Given: &[3]uint64{1, 0, 1}}}},
 		}
 		parts, err := graph.NewSkeleton(s, graph.FeatureStats{}, true).Parts()
 		if err != nil {
@@ -138,7 +138,7 @@ func TestSkeletonOfTriples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := k.Shard.Related; !r.Given || r.Count != 8 || r.Triples() != 2 || r.Seen() != 4 {
+	if r := k.Shard.Related; !r.Given || r.Count != 8 || r.Triples() != 2 || r.Seen() != 4 || r.Types != nil {
 		t.Errorf("%+v", r)
 	}
 	if _, err := of(6, 5, 1); err == nil || !strings.Contains(err.Error(), "6 relations of triples, which are no 4 for each") {
