@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -112,9 +113,11 @@ func (f Form) RelatedBytes(z Size, back bool) uint64 {
 	}
 	n := 4*uint64(z.Entries) + 8*uint64(z.Targets+1)
 	if !f.Apart {
-		pairs := uint64(z.PairsAtMost(f.Relations))
+		pairs, relations := uint64(z.PairsAtMost(f.Relations)), uint64(f.Relations)
+		n += 8*(relations+1) + uint64(unsafe.Sizeof(cursor{}))*relations
 		if n += 8*(pairs+1) + 8*pairs; back {
 			n += 8*(pairs+1) + 4*pairs + 4*uint64(z.Sources) // the last are places of rows
+			n += uint64(unsafe.Sizeof(tensor.CSR{})) * relations
 		}
 		return n
 	}

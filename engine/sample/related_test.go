@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // relatedShard is a graph of four vertices: 3 hears 0 under two relations, 1 and 2 under one.
@@ -145,6 +147,38 @@ func TestBlocksKnowTheFeaturesOfSources(t *testing.T) {
 		}
 		if r := b.Blocks[0].Related; r == nil || r.Columns != nil {
 			t.Errorf("%s: a part is %v", name, r)
+		}
+	}
+}
+
+// TestRelatedBytes compares what blocks by relation take with what is forecast, also where relations are
+// many.
+func TestRelatedBytes(t *testing.T) {
+	for _, relations := range []int{3, 2000} {
+		s := relatedShard()
+		s.Related.Types = &graph.Types{Vertices: []graph.VertexType{{Name: "a", Features: 3}}, Relations: slices.Repeat([]graph.Relation{{Source: "a"}}, relations)}
+		to, err := NewTopology([]*graph.Shard{s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		form := Form{Relations: relations}
+		sampler, b := New(to, Options{Fanouts: []int{0}, Form: form}), Batch{}
+		if err := sampler.Sample(t.Context(), &b, 0, 0, []uint32{3, 1}); err != nil {
+			t.Fatal(err)
+		}
+		block := &b.Blocks[0]
+		block.Transpose()
+		block.Stand(block.Vertices)
+		r := &block.related
+		got := 8*len(r.indptr) + 4*len(r.indices) + 8*len(r.First) + 8*len(r.byTarget) + 4*len(r.rows) + 4*len(r.pairs.Rows)
+		got += len(r.next) * int(unsafe.Sizeof(cursor{}))
+		size := Size{Targets: block.Rows, Sources: block.Cols, Entries: block.Entries()}
+		if want := int(form.RelatedBytes(size, false)); got > want || want > got+256 {
+			t.Errorf("%d relations: %d bytes are forecast, and %d are taken", relations, want, got)
+		}
+		got += 8*len(r.pairs.Indptr) + 4*len(r.pairs.Edges) + 4*len(r.places) + len(r.Each)*int(unsafe.Sizeof(tensor.CSR{}))
+		if want := int(form.RelatedBytes(size, true)); got > want || want > got+256 {
+			t.Errorf("%d relations: %d bytes are forecast with transposes, and %d are taken", relations, want, got)
 		}
 	}
 }
