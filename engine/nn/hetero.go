@@ -118,7 +118,7 @@ func (l *hetero) begin(c *Call) {
 	}
 }
 
-// idle reports whether a relation reaches no target, so that nobody reads its rows.
+// idle reports whether a relation reaches no target, so that its rows are not read.
 func (l *hetero) idle(c *Call, relation int) bool {
 	return c.Block.Idle != nil && c.Block.Idle[relation]
 }
