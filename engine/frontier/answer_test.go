@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
@@ -57,9 +58,9 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 		{"has 4 rows", answerOf(4, 0, 0, 0, 0, 0, 0)},
 		{"has 4294967295 rows", answerOf(1<<32-1, 0, 0)},
 		{"of another kind", answerOf(1, 0, 2, 0)},
-		{"10241 neighbours in a graph of 10", answerOf(1, 2, 0, 10241, 0, 1)},
+		{"81921 neighbours in a graph of 10", answerOf(1, 2, 0, 10*graph.MaxRelations+1, 0, 1)},
 		{"2147483647 neighbours", answerOf(1, 2, 0, 1<<32-1, 0, 1)},
-		{"10241 neighbours in a graph of 10", answerOf(1, 2, 0, 1<<31+10241, 0, 1)},
+		{"81921 neighbours in a graph of 10", answerOf(1, 2, 0, 1<<31+10*graph.MaxRelations+1, 0, 1)},
 		{"1 entries where its rows have 2", answerOf(1, 1, 0, 5, 0)},
 		{"3 entries where its rows have 2", answerOf(1, 3, 0, 5, 0, 1, 2)},
 		{"vertex 10 of a graph of 10", answerOf(1, 1, 0, 1, 10)},
