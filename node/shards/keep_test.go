@@ -86,8 +86,8 @@ func TestLossOfWhatNobodyWants(t *testing.T) {
 		w.run("b")
 		w.until("the plan forgets it", func() bool { return !w.plan().Holds("b", 0) })
 		<-time.After(restEvery)
-		if len(said.found) != 1 || len(said.repaired) != 1 {
-			t.Errorf("named: %q, repaired: %q", said.found, said.repaired)
+		if found, repaired := said.all(); len(found) != 1 || len(repaired) != 1 {
+			t.Errorf("named: %q, repaired: %q", found, repaired)
 		}
 	})
 }

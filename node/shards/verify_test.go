@@ -5,19 +5,39 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/hopmesh/hopmesh/node/damage"
 )
 
-// heard is what users were told.
-type heard struct{ found, repaired []string }
+// heard is what users were told, by any goroutine of a keeper.
+type heard struct {
+	mu              sync.Mutex
+	found, repaired []string
+}
 
-func (h *heard) Found(_ damage.Kind, key, what string) { h.found = append(h.found, key+": "+what) }
+func (h *heard) Found(_ damage.Kind, key, what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.found = append(h.found, key+": "+what)
+}
 
-func (h *heard) Repaired(_ damage.Kind, key, _ string) { h.repaired = append(h.repaired, key) }
+func (h *heard) Repaired(_ damage.Kind, key, _ string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.repaired = append(h.repaired, key)
+}
+
+// all is what was named and what was repaired up to now.
+func (h *heard) all() (found, repaired []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.found), slices.Clone(h.repaired)
+}
 
 func (h *heard) Clear(damage.Kind, string) {}
 
@@ -74,8 +94,8 @@ func TestConfirmFindsFlippedBits(t *testing.T) {
 		}
 		w.whole("b")
 		<-time.After(restEvery)
-		if len(told.found) == 0 || len(told.repaired) == 0 || !strings.Contains(told.found[0], "of dataset g can't be used (its file is damaged") {
-			t.Errorf("%+v", told)
+		if found, repaired := told.all(); len(found) == 0 || len(repaired) == 0 || !strings.Contains(found[0], "of dataset g can't be used (its file is damaged") {
+			t.Errorf("named: %q, repaired: %q", found, repaired)
 		}
 		t.Logf("%d of %d flipped bits were found, and their shards fetched anew", found, places)
 	})
@@ -104,8 +124,8 @@ func TestConfirmWithoutACopy(t *testing.T) {
 				t.Error("there is hope")
 			}
 			<-time.After(restEvery)
-			if len(told.found) != 1 || !strings.Contains(told.found[0], "no other node has a copy: remove the dataset and import it again") {
-				t.Errorf("%q", told.found)
+			if found, _ := told.all(); len(found) != 1 || !strings.Contains(found[0], "no other node has a copy: remove the dataset and import it again") {
+				t.Errorf("%q", found)
 			}
 		})
 	}
