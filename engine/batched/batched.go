@@ -376,7 +376,7 @@ func (rowsOfAll) Topology([]uint32) *sample.Topology { return nil }
 
 func (r rowsOfAll) Find(ctx context.Context, s *slot.Slot, epoch int) ([][]uint32, *features.Far, error) {
 	x := r.run.Session
-	if x.Alone() {
+	if x.Alone() || r.run.Data.Features.Apart() { // those of others come when the step begins
 		for _, set := range s.Sets {
 			s.Gathered += len(set)
 		}

@@ -61,19 +61,35 @@ func (t *Table) choose() {
 			t.learns[v] = t.learns[v] || of[column] != 0
 		}
 		if !t.learns[v] {
-			clear(t.row(t.rows, uint32(v)))
+			clear(t.row(t.rows, v))
 		}
 	}
 }
 
 // serve has a dataset serve the rows.
 func (t *Table) serve(data *dataset.Graph) {
+	data.About.Features = t.o.Features + t.o.Columns
+	if t.held != nil {
+		data.Features.LearnApart(t.o.Columns, t.shardRows)
+		return
+	}
 	fixed := tensor.Matrix{}
 	if t.o.Features > 0 {
 		fixed = tensor.OverF32(t.o.Vertices, t.o.Features, t.fixed)
 	}
 	data.Features.Learn(fixed, tensor.OverF32(t.o.Vertices, t.o.Columns, t.rows))
-	data.About.Features = t.o.Features + t.o.Columns
+}
+
+// shardRows returns the rows of a shard; nil: they are elsewhere.
+func (t *Table) shardRows(shard int) []float32 { return t.ofShard(t.rows, shard) }
+
+// ofShard returns what some numbers of all rows that are here have of a shard; nil: they are elsewhere.
+func (t *Table) ofShard(all []float32, shard int) []float32 {
+	at, l := t.held.at[shard], t.held.layout
+	if at < 0 {
+		return nil
+	}
+	return all[at*t.o.Columns:][:int(l.Firsts[shard+1]-l.Firsts[shard])*t.o.Columns]
 }
 
 // Read has a dataset whose shards are all here serve rows that were learnt.

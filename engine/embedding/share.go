@@ -19,8 +19,8 @@ const window = 2 << 20
 
 // sharing takes the parts of other nodes.
 type sharing struct {
-	shared bool // parts has those of all nodes
-	head   [2][8]byte
+	shared bool         // parts has those of all nodes
+	heads  [2][][8]byte // of messages: their lengths
 	takers []*taker
 	wait   sync.WaitGroup
 	// The context of all steps under one parent is made once.
@@ -28,11 +28,12 @@ type sharing struct {
 	cancel      context.CancelCauseFunc
 }
 
-// A taker takes the parts of one node.
+// A taker takes one message of one node.
 type taker struct {
 	t     *Table
 	x     *exchange.Exchange
 	node  int
+	to    int // the message's number: an owner, whose shards' rows are here
 	tag   exchange.Tag
 	tally *peer.Tally
 	head  [8]byte
@@ -41,7 +42,7 @@ type taker struct {
 	do    func() // take, bound once
 }
 
-// Share has all nodes know all parts of the step's gradient. Each node calls it in each step, before
+// Share has all nodes know all parts of the step's gradient at the rows that they have. Each node calls it in each step, before
 // anything in which all wait for all: then others have taken what it offers, and its memory may be
 // used again.
 func (t *Table) Share(ctx context.Context, x *exchange.Exchange, w peer.Work, tag exchange.Tag, tally *peer.Tally) error {
@@ -54,23 +55,27 @@ func (t *Table) Share(ctx context.Context, x *exchange.Exchange, w peer.Work, ta
 		t.parent = ctx
 		t.ctx, t.cancel = context.WithCancelCause(ctx)
 	}
-	for len(t.takers) < len(w.Nodes) {
-		k := &taker{t: t, node: len(t.takers)}
-		k.do = k.run
-		t.takers = append(t.takers, k)
+	if t.takers == nil {
+		for _, to := range t.held.owners() {
+			for node := range w.Nodes {
+				k := &taker{t: t, node: node, to: to}
+				k.do = k.run
+				t.takers = append(t.takers, k)
+			}
+		}
 	}
-	for node, k := range t.takers {
-		if node != w.Self {
+	for _, k := range t.takers {
+		if k.node != w.Self {
 			k.x, k.tag, k.tally = x, tag, tally
 			t.wait.Add(1)
 			go k.do()
 		}
 	}
 	t.wait.Wait()
-	for node, k := range t.takers {
+	for _, k := range t.takers {
 		words := k.words
-		if node == w.Self {
-			words = t.mine[t.turn]
+		if k.node == w.Self {
+			words = t.mine[t.turn][k.to]
 		} else if k.err != nil {
 			if ctx.Err() == nil {
 				return context.Cause(t.ctx) // the first one
@@ -78,8 +83,8 @@ func (t *Table) Share(ctx context.Context, x *exchange.Exchange, w peer.Work, ta
 			return k.err
 		}
 		var err error
-		if t.step.parts, err = t.partsOf(t.step.parts, words); err != nil {
-			return fmt.Errorf("node %s sent a malformed message of gradients of learnt rows: %w", w.Nodes[node], err)
+		if t.step.parts, err = t.partsOf(t.step.parts, words, k.to); err != nil {
+			return fmt.Errorf("node %s sent a malformed message of gradients of learnt rows: %w", w.Nodes[k.node], err)
 		}
 	}
 	t.shared = true
@@ -88,14 +93,26 @@ func (t *Table) Share(ctx context.Context, x *exchange.Exchange, w peer.Work, ta
 
 // offer offers this node's parts to all others.
 func (t *Table) offer(x *exchange.Exchange, tag exchange.Tag) {
-	head, words := t.sharing.head[t.turn][:], t.mine[t.turn]
-	binary.LittleEndian.PutUint64(head, uint64(len(words)))
-	tag.Index = 0
-	x.Offer(tag, head)
-	for some := range slices.Chunk(words, window) {
-		tag.Index++
-		x.Offer(tag, plain.Bytes(some))
+	mine := t.mine[t.turn]
+	if t.heads[t.turn] == nil {
+		t.heads[t.turn] = make([][8]byte, len(mine))
 	}
+	for to, words := range mine {
+		head := t.heads[t.turn][to][:]
+		binary.LittleEndian.PutUint64(head, uint64(len(words)))
+		tag.Index = t.index(to)
+		x.Offer(tag, head)
+		for some := range slices.Chunk(words, window) {
+			tag.Index++
+			x.Offer(tag, plain.Bytes(some))
+		}
+	}
+}
+
+// index returns the index of the offer of a message's length. Its windows follow.
+func (t *Table) index(to int) uint32 {
+	const indices = 1 << 24 // see exchange.Tag
+	return uint32(to * (indices / t.held.messages()))
 }
 
 // run takes the parts of a node. The first taker that fails ends the others.
@@ -109,7 +126,7 @@ func (k *taker) run() {
 func (k *taker) take(ctx context.Context) error {
 	const what = "take the gradients of learnt rows: %w"
 	tag := k.tag
-	tag.Index = 0
+	tag.Index = k.t.index(k.to)
 	if err := k.x.Take(ctx, k.node, peer.Gradient, tag, k.head[:], k.tally); err != nil {
 		return fmt.Errorf(what, err)
 	}
@@ -143,8 +160,8 @@ func (t *Table) mostWords() uint64 {
 	return uint64(max(1, t.o.Shards)) * (head + uint64(t.o.Vertices)*uint64(1+t.o.Columns))
 }
 
-// partsOf appends the parts that a message consists of. They lie in the message.
-func (t *Table) partsOf(to []part, message []uint32) ([]part, error) {
+// partsOf appends the parts that a message of a number consists of. They lie in the message.
+func (t *Table) partsOf(to []part, message []uint32, number int) ([]part, error) {
 	for len(message) > 0 {
 		if len(message) < head {
 			return to, errors.New("a part is cut short")
@@ -158,6 +175,9 @@ func (t *Table) partsOf(to []part, message []uint32) ([]part, error) {
 		for _, v := range p.vertices {
 			if v >= uint32(t.o.Vertices) {
 				return to, fmt.Errorf("there is no vertex %d among %d", v, t.o.Vertices)
+			}
+			if t.held != nil && t.held.to(v) != number {
+				return to, fmt.Errorf("the row of vertex %d is another node's", v)
 			}
 		}
 		to, message = append(to, p), rest[n*uint64(1+t.o.Columns):]

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
@@ -11,18 +12,20 @@ import (
 // A step is the gradient of one update: first its parts, then their sum at the rows that they
 // touch. Its memory is reused.
 type step struct {
-	// mine are this node's parts as others take them: of each its grain, how many vertices it
-	// has, these, and the gradient of their rows. Others may still read the one of the step
-	// before.
-	mine [2][]uint32
+	// mine are messages with this node's parts as others take them: of each part its grain, how
+	// many vertices it has, these, and the gradient of their rows. There is one message for all who
+	// have the same rows. Others may still read those of the step before.
+	mine [2][][]uint32
 	turn int
 
 	parts   []part
-	place   []uint32 // of each vertex: one more than its row in touched; 0: it is not touched
-	touched []uint32 // vertices, in the order of the sum
+	at      []uint32 // of each row that is here: one more than its row in touched; 0: it is not touched
+	touched []uint32 // places of rows, in the order of the sum
 	sum     []float32
 	rows    []float32 // of the touched vertices
 	some    []float32 // the gradient of all vertices of a part
+	goes    []int32   // of each of these: the message that has it; -1: none does
+	filled  []filled  // of each message, while a part is added
 	moments [][]float32
 	over    []tensor.Matrix // moments
 }
@@ -37,8 +40,15 @@ type part struct {
 // head is how many words of a part precede its vertices.
 const head = 2
 
-func (s *step) init(o *Options) {
-	s.place = make([]uint32, o.Vertices)
+// filled is how far a part is written into a message.
+type filled struct{ vertices, vertex, gradient int }
+
+func (s *step) init(o *Options, rows, messages int) {
+	s.at = make([]uint32, rows)
+	s.filled = make([]filled, messages)
+	for turn := range s.mine {
+		s.mine[turn] = make([][]uint32, messages)
+	}
 	n := len(o.Optimizer.Moments())
 	s.moments, s.over = make([][]float32, n), make([]tensor.Matrix, n)
 }
@@ -49,7 +59,9 @@ func (t *Table) Begin() {
 		return
 	}
 	t.turn, t.shared = 1-t.turn, false // a step that failed may have left it
-	t.mine[t.turn] = t.mine[t.turn][:0]
+	for i, message := range t.mine[t.turn] {
+		t.mine[t.turn][i] = message[:0]
+	}
 	t.step.parts = t.step.parts[:0]
 }
 
@@ -60,39 +72,55 @@ func (t *Table) Add(d tensor.Device, grain int, vertices []uint32, gradient tens
 	if gradient.None() {
 		return
 	}
-	if t.learns != nil {
+	if t.learns != nil || t.held != nil {
 		t.addSome(d, grain, vertices, gradient)
 		return
 	}
-	at, n := len(t.mine[t.turn]), len(vertices)
-	all := slices.Grow(t.mine[t.turn], head+n*(1+t.o.Columns))[:at+head+n*(1+t.o.Columns)]
+	at, n := len(t.mine[t.turn][0]), len(vertices)
+	all := slices.Grow(t.mine[t.turn][0], head+n*(1+t.o.Columns))[:at+head+n*(1+t.o.Columns)]
 	all[at], all[at+1] = uint32(grain), uint32(n)
 	copy(all[at+head:], vertices)
 	d.Read32(floats(all[at+head+n:]), gradient)
-	t.mine[t.turn] = all
+	t.mine[t.turn][0] = all
 }
 
-// addSome is Add where only some vertices have a learnt row, behind features.
+// addSome is Add where only some vertices have a learnt row, behind features, or where rows are on
+// some nodes each.
 func (t *Table) addSome(d tensor.Device, grain int, vertices []uint32, gradient tensor.Matrix) {
-	at, columns := len(t.mine[t.turn]), t.o.Columns
-	all := append(t.mine[t.turn], uint32(grain), 0)
-	for _, v := range vertices {
-		if t.learns[v] {
-			all = append(all, v)
-		}
-	}
-	n := len(all) - at - head
-	all[at+1] = uint32(n)
+	columns := t.o.Columns
 	t.some = slices.Grow(t.some[:0], len(vertices)*columns)[:len(vertices)*columns]
 	d.Read32(t.some, gradient.View(0, len(vertices), t.o.Features, columns))
-	all = slices.Grow(all, n*columns)[:at+head+n*(1+columns)]
-	to := floats(all[at+head+n:])
-	for i, v := range vertices {
-		if t.learns[v] {
-			to = to[copy(to, t.some[i*columns:][:columns]):]
+	clear(t.filled)
+	t.goes = t.goes[:0]
+	for _, v := range vertices {
+		if t.learns != nil && !t.learns[v] {
+			t.goes = append(t.goes, -1)
+			continue
 		}
+		to := t.held.to(v)
+		t.goes = append(t.goes, int32(to))
+		t.filled[to].vertices++
 	}
-	t.mine[t.turn] = all
+	mine := t.mine[t.turn]
+	for to := range t.filled {
+		f := &t.filled[to]
+		if f.vertices == 0 {
+			continue
+		}
+		at, n := len(mine[to]), head+f.vertices*(1+columns)
+		mine[to] = slices.Grow(mine[to], n)[:at+n]
+		mine[to][at], mine[to][at+1] = uint32(grain), uint32(f.vertices)
+		f.vertex, f.gradient = at+head, at+head+f.vertices
+	}
+	for i, to := range t.goes {
+		if to < 0 {
+			continue
+		}
+		f := &t.filled[to]
+		mine[to][f.vertex] = vertices[i]
+		copy(floats(mine[to][f.gradient:][:columns]), t.some[i*columns:])
+		f.vertex, f.gradient = f.vertex+1, f.gradient+columns
+	}
 }
 
 // floats returns words as the numbers that they hold.
@@ -105,10 +133,12 @@ func (t *Table) Update(rate float64, steps uint64) {
 		return
 	}
 	if !t.shared {
-		t.step.parts, _ = t.partsOf(t.step.parts, t.mine[t.turn]) // this node has written them
+		t.step.parts, _ = t.partsOf(t.step.parts, t.mine[t.turn][0], 0) // this node has written them
 	}
 	t.shared = false
 	t.addUp()
+	t.change()
+	defer t.changed()
 	n := len(t.touched) * t.o.Columns
 	if n == 0 {
 		return
@@ -137,10 +167,11 @@ func (t *Table) addUp() {
 	for _, p := range t.step.parts {
 		for i, v := range p.vertices {
 			g := p.gradient[i*columns:][:columns]
-			at := t.place[v]
+			place := t.held.place(v)
+			at := t.step.at[place]
 			if at == 0 {
-				t.touched, t.sum = append(t.touched, v), append(t.sum, g...)
-				t.place[v] = uint32(len(t.touched))
+				t.touched, t.sum = append(t.touched, uint32(place)), append(t.sum, g...)
+				t.step.at[place] = uint32(len(t.touched))
 				continue
 			}
 			for c, x := range t.sum[int(at-1)*columns:][:columns] {
@@ -148,24 +179,24 @@ func (t *Table) addUp() {
 			}
 		}
 	}
-	for _, v := range t.touched {
-		t.place[v] = 0
+	for _, place := range t.touched {
+		t.step.at[place] = 0
 	}
 }
 
-// collect returns the rows of the touched vertices, in memory that is reused.
+// collect returns the touched rows, in memory that is reused.
 func (t *Table) collect(to, all []float32) []float32 {
 	to = to[:0]
-	for _, v := range t.touched {
-		to = append(to, t.row(all, v)...)
+	for _, place := range t.touched {
+		to = append(to, t.row(all, int(place))...)
 	}
 	return to
 }
 
-// scatter sets the rows of the touched vertices.
+// scatter sets the touched rows.
 func (t *Table) scatter(all, from []float32) {
-	for i, v := range t.touched {
-		copy(t.row(all, v), from[i*t.o.Columns:])
+	for i, place := range t.touched {
+		copy(t.row(all, int(place)), from[i*t.o.Columns:])
 	}
 }
 
@@ -175,8 +206,22 @@ func (t *Table) StepBytes(rows, nodes int) uint64 {
 	if t == nil {
 		return 0
 	}
-	each := 4 * uint64(rows) * uint64(1+t.o.Columns)
-	messages := uint64(2 + nodes - 1)
-	touched := min(uint64(rows)*uint64(nodes), uint64(t.o.Vertices)) * (4 + 4*uint64(t.o.Columns)*uint64(2+len(t.moments)))
-	return (messages*each + touched) * 5 / 4 // memory grows by a quarter at a time
+	return StepBytes(uint64(t.here()), t.o.Columns, rows, nodes, t.Apart(), t.o.Optimizer)
+}
+
+// StepBytes returns the memory of a step of a table of which so many rows are here, if each node adds a
+// number of rows. apart: each node has the rows of some shards only.
+func StepBytes(here uint64, columns, rows, nodes int, apart bool, of nn.OptimizerSpec) uint64 {
+	if columns == 0 {
+		return 0
+	}
+	each := 4 * uint64(rows) * uint64(1+columns)
+	others, came := uint64(nodes-1)*each, uint64(0)
+	if apart {
+		const parted = 2 + 1 + 4 // where each vertex goes, how many rows come, and answers to others
+		others = others * 2 / uint64(nodes)
+		came = parted*each + 4*uint64(rows)
+	}
+	touched := min(uint64(rows)*uint64(nodes), here) * (4 + 4*uint64(columns)*uint64(2+len(of.Moments())))
+	return (2*each + others + came + touched) * 5 / 4 // memory grows by a quarter at a time
 }

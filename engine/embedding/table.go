@@ -6,6 +6,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/keyed"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -15,6 +16,10 @@ type Options struct {
 	Vertices, Columns int
 	Seed              uint64
 	Optimizer         nn.OptimizerSpec
+	// Layout says whose the vertices are where each node has the rows of some shards only: those that it
+	// owns, and those of the node before it in the run's list; nil: each has all rows. Self is this node.
+	Layout *peer.Layout
+	Self   int
 	// Shards is how many parts of its own a node adds to a step at most.
 	Shards int
 	// Features is how many columns of features precede the learnt ones. Then only those vertices
@@ -26,11 +31,12 @@ type Options struct {
 }
 
 // A Table has a row for each vertex, with what the optimizer keeps of it. All nodes of a run have
-// the same one, and keep it the same: a node that is lost takes nothing with it. One goroutine at
-// a time uses it, but anyone may read rows between two updates. The methods of a nil Table do
-// nothing.
+// the same one and keep it the same, or each row is on two of them: a node that is lost takes nothing
+// with it. One goroutine at a time uses it, but anyone may read rows between two updates. The methods
+// of a nil Table do nothing.
 type Table struct {
 	o       Options
+	held    *held // which rows are here; nil: all
 	device  tensor.Device
 	rows    []float32
 	moments []moment
@@ -41,6 +47,7 @@ type Table struct {
 
 	step
 	sharing
+	serving
 }
 
 // A moment is what the optimizer keeps of all rows.
@@ -55,14 +62,25 @@ func New(o Options) *Table {
 	if t.device == nil || t.device.Type() != tensor.F32 {
 		t.device = cpu.New(1)
 	}
-	t.rows = make([]float32, o.Vertices*o.Columns)
+	if o.Layout != nil {
+		t.held = newHeld(o.Layout, o.Self)
+	}
+	t.rows = make([]float32, t.here()*o.Columns)
 	for _, name := range o.Optimizer.Moments() {
 		t.moments = append(t.moments, moment{name, make([]float32, len(t.rows))})
 	}
 	t.draw()
 	t.fixed = make([]float32, o.Vertices*o.Features)
-	t.step.init(&t.o)
+	t.step.init(&t.o, t.here(), t.held.messages())
 	return t
+}
+
+// here returns how many rows this node has.
+func (t *Table) here() int {
+	if t.held != nil {
+		return t.held.rows
+	}
+	return t.o.Vertices
 }
 
 // draw sets the initial rows: uniform numbers with a variance of 1/columns, so that the expected
@@ -71,29 +89,32 @@ func (t *Table) draw() {
 	const atOnce = 1 << 14
 	key, bound := keyed.New(t.o.Seed, keyed.Learnt), math.Sqrt(3/float64(t.o.Columns))
 	var running sync.WaitGroup
-	for first := 0; first < t.o.Vertices; first += atOnce {
-		running.Go(func() {
-			for v := first; v < min(first+atOnce, t.o.Vertices); v++ {
-				draws := key.With(uint64(v)).Draws()
-				row := t.row(t.rows, uint32(v))
-				for c := range row {
-					row[c] = float32(bound * (2*draws.Float64() - 1))
+	t.held.each(t.o.Vertices, func(first uint32, place, rows int) {
+		for from := 0; from < rows; from += atOnce {
+			running.Go(func() {
+				for i := from; i < min(from+atOnce, rows); i++ {
+					draws := key.With(uint64(first) + uint64(i)).Draws()
+					row := t.row(t.rows, place+i)
+					for c := range row {
+						row[c] = float32(bound * (2*draws.Float64() - 1))
+					}
 				}
-			}
-		})
-	}
+			})
+		}
+	})
 	running.Wait()
 }
 
-// row returns the row of a vertex among those of all.
-func (t *Table) row(all []float32, v uint32) []float32 {
-	return all[int(v)*t.o.Columns:][:t.o.Columns]
+// row returns the row at a place among those that are here.
+func (t *Table) row(all []float32, place int) []float32 {
+	return all[place*t.o.Columns:][:t.o.Columns]
 }
 
-// Rows returns all rows, in the order of the vertices.
-func (t *Table) Rows() tensor.Matrix { return tensor.OverF32(t.o.Vertices, t.o.Columns, t.rows) }
+// Apart reports whether each node has the rows of some shards only.
+func (t *Table) Apart() bool { return t != nil && t.held != nil }
 
-// Numbers returns the numbers of all rows; nil if there is no table.
+// Numbers returns the numbers of the rows that are here, in the order of the vertices; nil if there is
+// no table.
 func (t *Table) Numbers() []float32 {
 	if t == nil {
 		return nil
@@ -111,11 +132,12 @@ func (t *Table) KeepBest() {
 // Sound reports whether all numbers are finite.
 func (t *Table) Sound() bool { return t == nil || !t.unsound }
 
-// Bytes returns the memory of a table, with features that precede its rows and without that of steps.
-func Bytes(vertices uint64, features, columns int, of nn.OptimizerSpec) uint64 {
+// Bytes returns the memory of so many rows of a table, with features that precede them and without that
+// of steps.
+func Bytes(rows uint64, features, columns int, of nn.OptimizerSpec) uint64 {
 	if columns == 0 {
 		return 0
 	}
 	const rowsAndBest, place, learns = 2, 4, 1
-	return vertices * (4*uint64(features) + uint64(rowsAndBest+len(of.Moments()))*4*uint64(columns) + place + learns)
+	return rows * (4*uint64(features) + uint64(rowsAndBest+len(of.Moments()))*4*uint64(columns) + place + learns)
 }

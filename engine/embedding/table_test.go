@@ -226,11 +226,11 @@ func TestPartsThatAreNone(t *testing.T) {
 		"there is no vertex 40": {0, 1, 40, 0, 0, 0, 0, 0},
 		"a part of 41 rows":     append([]uint32{0, 41}, make([]uint32, 41*(1+columns))...),
 	} {
-		if _, err := tab.partsOf(nil, message); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := tab.partsOf(nil, message, 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d: %v", message[:1], err)
 		}
 	}
-	if parts, err := tab.partsOf(nil, []uint32{3, 1, 39, 0, 0, 0, 0, 0, 4, 0}); err != nil || len(parts) != 2 || parts[0].grain != 3 || parts[1].grain != 4 {
+	if parts, err := tab.partsOf(nil, []uint32{3, 1, 39, 0, 0, 0, 0, 0, 4, 0}, 0); err != nil || len(parts) != 2 || parts[0].grain != 3 || parts[1].grain != 4 {
 		t.Errorf("%v, %v", parts, err)
 	}
 }
@@ -268,7 +268,7 @@ func FuzzParts(f *testing.F) {
 	tab := table("sgd")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		words := slices.Clone(plain.Numbers[uint32](b[:len(b)/4*4]))
-		parts, err := tab.partsOf(nil, words)
+		parts, err := tab.partsOf(nil, words, 0)
 		if err != nil {
 			return
 		}

@@ -45,6 +45,7 @@ type Store struct {
 type learning struct {
 	learnt bool
 	beside []tensor.Part // learnt rows that follow those of parts; nil: parts has them
+	apart  *here         // whose learnt rows are here; nil: all vertices'
 }
 
 // Open returns an error unless the shards are all those of one graph, in order.
@@ -148,13 +149,16 @@ type here struct {
 const nearPerShard = 4
 
 // find sets s.here, where some shards may not be held.
-func (s *Store) find(held func(shard int) bool) {
+func (s *Store) find(held func(shard int) bool) { s.here = s.whereabouts(held) }
+
+// whereabouts knows which vertices are those of some shards; nil: all are.
+func (s *Store) whereabouts(held func(shard int) bool) *here {
 	all := true
 	for i, shard := range s.shards {
 		all = all && (shard.Vertices == 0 || held(i))
 	}
 	if all {
-		return
+		return nil
 	}
 	h := &here{}
 	for i, shard := range s.shards {
@@ -171,12 +175,14 @@ func (s *Store) find(held func(shard int) bool) {
 		}
 		h.near[i] = uint16(at)
 	}
-	s.here = h
+	return h
 }
 
-// Has reports whether the row of a vertex is here.
-func (s *Store) Has(v uint32) bool {
-	h := s.here
+// Has reports whether a vertex is in a shard whose features are here.
+func (s *Store) Has(v uint32) bool { return s.here.has(v) }
+
+// has reports whether a vertex is here.
+func (h *here) has(v uint32) bool {
 	if h == nil {
 		return true
 	}
@@ -246,6 +252,28 @@ func (s *Store) Learn(fixed, x tensor.Matrix) {
 	}
 }
 
+// LearnApart has the store of a graph without features serve learnt rows, of which only those of some
+// shards are here: rows returns these, or nil. The others are requested from their owners, as features
+// are, and nothing may be kept of them.
+func (s *Store) LearnApart(columns int, rows func(shard int) []float32) {
+	s.columns, s.learnt = columns, true
+	s.stored, s.parts = make([]stored, len(s.shards)), nil
+	for i, shard := range s.shards {
+		x := rows(i)
+		if s.stored[i].whole = x; x != nil && shard.Vertices > 0 {
+			s.parts = append(s.parts, tensor.Part{First: shard.First, X: tensor.OverF32(shard.Vertices, columns, x)})
+		}
+	}
+	s.apart = s.whereabouts(func(shard int) bool { return s.stored[shard].whole != nil })
+}
+
+// Apart reports whether only some learnt rows are here.
+func (s *Store) Apart() bool { return s.apart != nil }
+
+// Serves reports whether others may ask for the row of a vertex. Where all learnt rows are on all nodes
+// nobody does.
+func (s *Store) Serves(v uint32) bool { return (!s.learnt || s.stored != nil) && s.Reads(v) }
+
 // Expand sets dense rows to those of the vertices from first on, which must be here.
 func (s *Store) Expand(d tensor.Device, a tensor.Arena, to tensor.Matrix, first uint32) {
 	var sparse Rows
@@ -271,6 +299,11 @@ func (s *Store) Learnt() bool { return s.learnt }
 // Hold says which shards of a graph without features are held here, which no features show.
 func (s *Store) Hold(held func(shard int) bool) { s.find(held) }
 
-// Reads reports whether the row of a vertex can be read here: it is in a shard that is, or all
-// rows are learnt.
-func (s *Store) Reads(v uint32) bool { return s.learnt || s.Has(v) }
+// Reads reports whether the row of a vertex can be read here: it is in a shard that is or, where rows
+// are learnt, it is one of those that are here.
+func (s *Store) Reads(v uint32) bool {
+	if s.learnt {
+		return s.apart.has(v)
+	}
+	return s.here.has(v)
+}

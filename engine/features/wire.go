@@ -98,9 +98,9 @@ func (f Form) entry() int {
 }
 
 // Stored returns the row of a local vertex as it is sent, in the memory of its shard; nil: it
-// is stored otherwise.
+// is stored otherwise, or may change.
 func (s *Store) Stored(f Form, v uint32) []byte {
-	if f.sparse || f.scaled {
+	if f.sparse || f.scaled || s.learnt {
 		return nil
 	}
 	shard, row := s.shardOf(v, 0)

@@ -26,6 +26,9 @@ func (s *Source) answer(ctx context.Context, _ int, q peer.Query, reply func(par
 	if err := s.check(&q); err != nil {
 		return err
 	}
+	if s.gate != nil {
+		return s.answerChanging(ctx, &q, reply)
+	}
 	a, _ := s.spare.Get().(*answer)
 	if a == nil {
 		a = new(answer)
@@ -35,6 +38,23 @@ func (s *Source) answer(ctx context.Context, _ int, q peer.Query, reply func(par
 		return reply(a.rows...)
 	}
 	if err := s.append(a, q.Body); err != nil {
+		return err
+	}
+	return reply(a.bytes)
+}
+
+// answerChanging answers with a copy of rows that change, as they are at the time that is asked for.
+func (s *Source) answerChanging(ctx context.Context, q *peer.Query, reply func(parts ...[]byte) error) error {
+	a, _ := s.spare.Get().(*answer)
+	if a == nil {
+		a = new(answer)
+	}
+	defer s.spare.Put(a)
+	if err := s.gate.Enter(ctx, q.Epoch, q.Step); err != nil {
+		return err
+	}
+	err := s.append(a, q.Body)
+	if s.gate.Leave(); err != nil {
 		return err
 	}
 	return reply(a.bytes)
@@ -86,7 +106,7 @@ func (s *Source) check(q *peer.Query) error {
 		return fmt.Errorf("%w: %d rows are too many for an answer", peer.ErrRefused, rows)
 	}
 	for ids := q.Body; len(ids) > 0; ids = ids[4:] {
-		if v := binary.LittleEndian.Uint32(ids); v >= s.store.Vertices() || !s.store.Has(v) {
+		if v := binary.LittleEndian.Uint32(ids); v >= s.store.Vertices() || !s.store.Serves(v) {
 			return fmt.Errorf("%w: the features of vertex %d are not here", peer.ErrRefused, v)
 		}
 	}

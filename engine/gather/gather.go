@@ -17,6 +17,7 @@ type Source struct {
 	ready chan struct{} // closed by Ready; what follows is fixed then
 
 	store  *features.Store
+	gate   Gate // of rows that change; nil: they don't
 	form   features.Form
 	work   peer.Work
 	layout peer.Layout
@@ -48,6 +49,16 @@ const (
 	mostQuestion = 16 << 20
 	mostAnswer   = 256 << 20
 )
+
+// A Gate has questions wait for rows that change until these are as they are to be read. Between Enter,
+// unless it fails, and Leave they do not change.
+type Gate interface {
+	Enter(ctx context.Context, epoch, step uint32) error
+	Leave()
+}
+
+// Guard sets the gate of rows that change, before Ready.
+func (s *Source) Guard(g Gate) { s.gate = g }
 
 // Register registers the service, before peers.Open; questions wait until the source is
 // ready.

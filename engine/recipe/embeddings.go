@@ -11,6 +11,15 @@ import (
 // EmbeddingsKey is the key of Set for Recipe.Embeddings.
 const EmbeddingsKey = "train.embeddings"
 
+// embeddingsAtKey is the key of Set for Recipe.EmbeddingsAt.
+const embeddingsAtKey = "train.embeddings_at"
+
+// The values of Recipe.EmbeddingsAt.
+const (
+	AtAll    = "all"    // each node has all rows
+	AtOwners = "owners" // each has those of its shards, and of those of one more node
+)
+
 // usualEmbeddings is how many columns rows have that are learnt of vertices, if nothing is said.
 const usualEmbeddings = 64
 
@@ -33,6 +42,12 @@ func (r *Recipe) LearnRows(about dataset.About, bare []int, said ...string) {
 // checkEmbeddings returns an error unless the rows that models read are there, or can be learnt.
 func (r *Recipe) checkEmbeddings(about dataset.About) error {
 	switch {
+	case r.EmbeddingsAt != "" && r.Embeddings == 0:
+		return errors.New("{train.embeddings_at} says where learnt rows are, and this job learns none: leave it out")
+	case r.EmbeddingsAt != "" && r.EmbeddingsAt != AtAll && r.EmbeddingsAt != AtOwners:
+		return fmt.Errorf("{train.embeddings_at} is %q: it is auto, %s or %s", r.EmbeddingsAt, AtAll, AtOwners)
+	case r.EmbeddingsAt == AtOwners && about.Features > 0:
+		return errors.New("{train.embeddings_at} owners is for graphs without any features, since learnt rows that follow some are on each node: leave it out")
 	case r.Embeddings == 0 && about.Features == 0:
 		return errors.New("the dataset has no features for the model to read, and {train.embeddings} is off: leave that out, so that a row of each vertex is learnt, or import the dataset again from a source that has some")
 	case r.Embeddings == 0:
@@ -51,4 +66,9 @@ func (r *Recipe) checkEmbeddings(about dataset.About) error {
 		return errors.New("rows of vertices are learnt anew in each job, so that a job with {train.embeddings} starts from no other: begin without one")
 	}
 	return nil
+}
+
+// MayPart reports whether learnt rows may be on some of a job's nodes each.
+func (r *Recipe) MayPart() bool {
+	return r.Embeddings > 0 && len(r.Bare) == 0 && r.EmbeddingsAt != AtAll
 }

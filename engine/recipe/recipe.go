@@ -51,6 +51,9 @@ type Recipe struct {
 	// Embeddings is how many columns the rows have that are learnt of vertices without features; 0:
 	// none are learnt.
 	Embeddings int `json:"embeddings,omitempty"`
+	// EmbeddingsAt is where these rows are: AtAll or AtOwners; "": whatever memory has room for. It
+	// changes nothing that is learnt.
+	EmbeddingsAt string `json:"embeddings_at,omitempty"`
 	// Bare are the columns of features that say that a vertex is of a type without any, whose
 	// vertices alone have learnt rows then; none: there are no features at all.
 	Bare []int `json:"bare_columns,omitempty"`
@@ -348,6 +351,15 @@ var settings = []setting{
 				return nil
 			}
 			return integer(v, &r.Embeddings)
+		}},
+	{nn.Option{Key: embeddingsAtKey, Applies: "{train.embeddings}", Values: "auto|" + AtAll + "|" + AtOwners, Default: "auto",
+		Help: "which nodes have a learnt row: all; its shard's owner and one more, for tables larger than a node's memory; auto: all if they have room"},
+		func(r *Recipe, v string) error {
+			return word(v, func(v string) {
+				if r.EmbeddingsAt = v; v == "auto" {
+					r.EmbeddingsAt = ""
+				}
+			}, "auto", AtAll, AtOwners)
 		}},
 	{nn.Option{Key: "train.products", Applies: "train", Values: "f32|bf16", Default: "f32",
 		Help: "bf16 is faster where the CPU multiplies such numbers, and less exact"},

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -47,8 +48,9 @@ func (b *Batches) GiveBack() {
 }
 
 // Arrive gathers the dense input of a step that is gathered late, from this node's features
-// and the rows of others that the slot has. scratch is reset.
-func (b *Batches) Arrive(s *Slot, d tensor.Device, scratch tensor.Arena, data *features.Store) {
+// and the rows of others that the slot has. Where rows are learnt, late are those of others, nil if all
+// are here. scratch is reset.
+func (b *Batches) Arrive(s *Slot, d tensor.Device, scratch tensor.Arena, data *features.Store, late *gather.Rows) {
 	if !s.Late {
 		return
 	}
@@ -58,7 +60,10 @@ func (b *Batches) Arrive(s *Slot, d tensor.Device, scratch tensor.Arena, data *f
 	for i := range s.Groups {
 		if g := &s.Groups[i]; len(g.Roots) > 0 {
 			places, far := s.Sets[i], (*features.Far)(nil)
-			if !data.Learnt() {
+			switch {
+			case late != nil:
+				places, far = late.Places[i], &late.Far
+			case !data.Learnt():
 				places, far = s.Far.Places[i], &s.Far.Far
 			}
 			g.Input.Dense = b.Rows.Alloc(d.Type(), len(places), data.Columns())

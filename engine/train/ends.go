@@ -133,11 +133,15 @@ func (t *Trainer) ended() *trained.Epoch {
 // check returns an error if the last update made the weights infinite, which no further
 // loss would show.
 func (t *Learner) check(context.Context) error {
-	if t.Run.Method.Complete(t) && !t.sound() { // else the nodes that have them report it
+	if t.complete() && !t.sound() { // else the nodes that have them report it
 		return t.Diverged(nil, "a weight")
 	}
 	return nil
 }
+
+// complete reports whether this node has all that is learnt: else others may know of numbers that are
+// not finite, and it does not.
+func (t *Learner) complete() bool { return t.Run.Method.Complete(t) && !t.Rows.Apart() }
 
 // conclude sets end to the report of the epoch, but for its evaluation.
 func (t *Learner) conclude(ctx context.Context) error {
@@ -145,10 +149,20 @@ func (t *Learner) conclude(ctx context.Context) error {
 	e := &t.end
 	e.Epoch, e.Model, e.Steps = t.At.Epoch, t.Index, t.Run.Batches.Steps
 	e.Loss = t.At.Losses / float64(len(t.Run.Data.Training))
-	if t.Run.Method.Whole(t) {
-		e.Hash = t.Hash()
-	} else {
+	var err error
+	switch {
+	case !t.Run.Method.Whole(t):
 		e.Hash = t.Run.Method.Hash(t)
+	case t.Rows.Apart():
+		e.Hash, err = t.Run.Sharing.learnt.hash(ctx, t)
+	default:
+		e.Hash = t.Hash()
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return t.Run.Stopped(ctx)
+		}
+		return err
 	}
 	if err := t.Fault(); err != nil {
 		return err
@@ -198,6 +212,7 @@ func (t *Learner) Evaluate(ctx context.Context) (*evaluate.Result, error) {
 	defer pprof.SetGoroutineLabels(t.Run.Phases.Other)
 	pprof.SetGoroutineLabels(t.Run.Phases.Evaluate)
 	at := evaluate.Moment{Epoch: t.At.Epoch, Step: t.Run.Batches.Steps + t.Index}
+	t.Rows.Serve(at.Epoch, at.Step)
 	return t.Run.Infer.Evaluate(ctx, t.view, at, t.Fault)
 }
 
@@ -250,7 +265,7 @@ func (t *Learner) agree(ctx context.Context, e *trained.Epoch) error {
 	if err := mine.sign(e.Hash); err != nil {
 		return err
 	}
-	if !t.Run.Method.Complete(t) && !t.sound() {
+	if !t.complete() && !t.sound() {
 		mine.Unsound = 1
 	}
 	// The message can't count itself: its size is known.

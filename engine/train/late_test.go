@@ -42,7 +42,9 @@ func TestRowsAreGatheredWhenAStepBegins(t *testing.T) {
 				}
 			}
 			for step, s := range b.Slots[:2] {
-				run.Arrive(s)
+				if err := run.Arrive(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
 				far += s.Remote
 				if at := wrongRow(t, s, whole); at >= 0 {
 					t.Errorf("%v, node %d, step %d: the row of vertex %d is another's", of, node, step, at)

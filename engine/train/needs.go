@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
-	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -55,7 +54,7 @@ func (t *Trainer) once() bool { return t.Recipe.EvalEvery >= t.Recipe.Epochs }
 // written from.
 func (t *Trainer) WeightBytes() (bytes uint64) {
 	for _, l := range t.Learners {
-		bytes += 4*uint64((7+t.Method.Rows())*l.Model.Size()) + task.Bytes(l.Model.Added()) + embedding.Bytes(t.Data.About.Vertices, t.Data.About.Features-l.Recipe.Embeddings, l.Recipe.Embeddings, l.Recipe.Optimizer)
+		bytes += 4*uint64((7+t.Method.Rows())*l.Model.Size()) + task.Bytes(l.Model.Added()) + t.Sharing.learnt.bytes(l)
 	}
 	return bytes
 }

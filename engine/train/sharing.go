@@ -30,6 +30,7 @@ type sharing struct {
 	Why      string         // the reason of the chooser's choice
 	Asking   gather.Options // for rows
 	Cached   uint64         // bytes of cached rows of other nodes
+	learnt   learnt
 	yielding
 	// Turns returns by whom a step of the epoch is dealt where strategies take turns; nil: Dealer
 	// deals all. It changes between epochs only.
@@ -235,7 +236,7 @@ func (t *Trainer) ready(ctx context.Context) error {
 // cacheRows fetches the rows of other nodes that are cached, if any.
 func (t *Trainer) cacheRows(ctx context.Context) (err error) {
 	d := t.described()
-	if d.Cache == nil {
+	if d.Cache == nil || t.Data.Features.Learnt() {
 		return nil
 	}
 	if rows := d.Cache(&t.Recipe.Sharing); rows > 0 {
@@ -273,6 +274,9 @@ func (t *Trainer) keepRows(ctx context.Context, need *Needs) error {
 
 // keepsRows reports whether a strategy keeps rows of other nodes as they come.
 func (t *Trainer) keepsRows(d *Descriptor) bool {
+	if t.Data.Features.Learnt() {
+		return false // they change
+	}
 	if d.Isolated && t.Data.Features.Sparse() {
 		return false // they would all come at once, and a node sees some of them at a time
 	}

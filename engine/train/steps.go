@@ -99,7 +99,12 @@ func (t *Trainer) StepAll(ctx context.Context, s *slot.Slot, later []*slot.Slot)
 	s.Staged.Arrive()
 	defer s.Staged.Leave()
 	t.intact.stepped = true
-	t.Arrive(s)
+	if err := t.Arrive(ctx, s); err != nil {
+		if ctx.Err() != nil {
+			return t.Stopped(ctx)
+		}
+		return err
+	}
 	sent := s.Tally.Take()
 	for _, l := range t.Turn {
 		t.Lead().Clock()
@@ -116,10 +121,17 @@ func (t *Trainer) StepAll(ctx context.Context, s *slot.Slot, later []*slot.Slot)
 }
 
 // Arrive gathers what a step reads, if that is gathered when the step begins.
-func (t *Trainer) Arrive(s *slot.Slot) {
+func (t *Trainer) Arrive(ctx context.Context, s *slot.Slot) error {
 	pprof.SetGoroutineLabels(t.Phases.Gather)
-	t.Batches.Arrive(s, t.Device, t.Work, t.Data.Features)
-	pprof.SetGoroutineLabels(t.Phases.Other)
+	defer pprof.SetGoroutineLabels(t.Phases.Other)
+	start := time.Now()
+	far, err := t.Sharing.learnt.bring(ctx, t, s)
+	if err != nil {
+		return err
+	}
+	s.Gathering += time.Since(start)
+	t.Batches.Arrive(s, t.Device, t.Work, t.Data.Features, far)
+	return nil
 }
 
 // trainOn does a step, and what follows from it.

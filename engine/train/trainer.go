@@ -114,6 +114,12 @@ func NewTrainer(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o O
 	if t.Method, err = t.newMethod(); err != nil {
 		return nil, err
 	}
+	if err := t.Sharing.learnt.decide(ctx, t); err != nil {
+		if Together(err) {
+			t.Session.Leave(ctx, t.Log)
+		}
+		return nil, err
+	}
 	if err := t.Afford(ctx, roomForWeights, t.WeightBytes()+budget.Program); err != nil {
 		if Together(err) {
 			t.Session.Leave(ctx, t.Log)

@@ -191,7 +191,9 @@ func StepOnce(ctx context.Context, t *train.Learner, epoch, step int) (float64, 
 	if err := t.Run.Method.Prepare(ctx, t.Run.Batches.Workers[0], s, epoch); err != nil {
 		return 0, err
 	}
-	t.Run.Arrive(s)
+	if err := t.Run.Arrive(ctx, s); err != nil {
+		return 0, err
+	}
 	loss, _, err := t.Run.Method.Step(ctx, t, s, nil, t.Recipe.Rate)
 	return loss, err
 }

@@ -1,0 +1,92 @@
+package embedding
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/peer"
+)
+
+// serving is which rows other nodes may read: those that a step or an evaluation begins with, after all
+// updates before it and before its own. A question may come early, and waits; or late, since it was
+// asked again: then nobody needs the answer any more.
+type serving struct {
+	// lock is locked for reading while rows are copied for others, and for writing while they
+	// change.
+	lock     sync.RWMutex
+	from, to uint64 // the moments that begin with the rows that are here
+	mu       sync.Mutex
+	waiting  chan struct{} // closed when to grows; nil: nobody waits
+}
+
+func instant(epoch, step uint32) uint64 { return uint64(epoch)<<32 | uint64(step) }
+
+// Serve answers questions for the rows with which a step begins from now on, or an evaluation, which
+// has the step that follows those of its epoch.
+func (t *Table) Serve(epoch, step int) {
+	if !t.Apart() {
+		return
+	}
+	s := &t.serving
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.to = instant(uint32(epoch), uint32(step))
+	s.from = min(s.from, s.to)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting != nil {
+		close(s.waiting)
+		s.waiting = nil
+	}
+}
+
+// Enter implements gather.Gate: it waits until the rows of a moment may be read, until Leave.
+func (t *Table) Enter(ctx context.Context, epoch, step uint32) error {
+	s, at := &t.serving, instant(epoch, step)
+	for {
+		s.lock.RLock()
+		if s.from <= at && at <= s.to {
+			return nil
+		}
+		if at < s.from {
+			s.lock.RUnlock()
+			return fmt.Errorf("%w: learnt rows have changed since epoch %d, step %d", peer.ErrRefused, epoch, step+1)
+		}
+		later := s.later()
+		s.lock.RUnlock()
+		select {
+		case <-later:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Leave implements gather.Gate.
+func (t *Table) Leave() { t.serving.lock.RUnlock() }
+
+// later returns a channel that is closed when rows of later moments are there.
+func (s *serving) later() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting == nil {
+		s.waiting = make(chan struct{})
+	}
+	return s.waiting
+}
+
+// change begins an update, which nobody reads rows during.
+func (t *Table) change() {
+	if t.held != nil {
+		t.serving.lock.Lock()
+	}
+}
+
+// changed ends an update. All nodes have what they asked for before it.
+func (t *Table) changed() {
+	if t.held != nil {
+		t.serving.from = t.serving.to + 1
+		t.serving.lock.Unlock()
+	}
+}

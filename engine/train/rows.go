@@ -1,0 +1,96 @@
+package train
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/embedding"
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/slot"
+)
+
+// learnt is where the learnt rows of a run's vertices are, which all nodes decide alike.
+type learnt struct {
+	apart bool        // a row is with its shard's owner and one more node; else all nodes have all
+	far   gather.Rows // those of other nodes that the step under way reads
+}
+
+// roomForRows is the message in which nodes say whether they have room for all rows. It comes before
+// those of needs.go.
+var roomForRows = exchange.Tag{Lane: exchange.LaneMessages, Index: 3}
+
+// mostOfTable is how much of a node's memory a table of all rows, with the weights, may take so that
+// each node has it: steps need some, and evaluations.
+const mostOfTable = 0.5
+
+// decide decides where rows are: where the recipe leaves it open, each node has all if all nodes have
+// room for them.
+func (r *learnt) decide(ctx context.Context, t *Trainer) error {
+	if t.Session.Alone() || !t.Recipe.MayPart() {
+		return nil
+	}
+	if t.Recipe.EmbeddingsAt == recipe.AtOwners {
+		r.apart = true
+		return nil
+	}
+	has := budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has
+	fits := byte(0)
+	if float64(t.WeightBytes()) <= mostOfTable*float64(has-min(has, budget.Program)) {
+		fits = 1
+	}
+	all, err := t.Session.GatherVersioned(ctx, roomForRows, []byte{fits})
+	if err != nil {
+		return fmt.Errorf("hear which nodes have room for the learnt rows of all vertices: %w", err)
+	}
+	for node, m := range all {
+		if len(m) != 1 {
+			return fmt.Errorf("node %s says in %d bytes whether it has room for the learnt rows of all vertices", t.Session.Name(node), len(m))
+		}
+		r.apart = r.apart || m[0] == 0
+	}
+	return nil
+}
+
+// layout returns the layout by which rows are on nodes; nil: all nodes have all.
+func (r *learnt) layout(t *Trainer) *peer.Layout {
+	if !r.apart {
+		return nil
+	}
+	return &t.Session.Layout
+}
+
+// bytes returns the memory of a model's table on this node.
+func (r *learnt) bytes(l *Learner) uint64 {
+	t, rows := l.Run, l.Run.Data.About.Vertices
+	if r.apart {
+		rows = embedding.Held(&t.Session.Layout, t.Session.Work.Self)
+	}
+	return embedding.Bytes(rows, t.Data.About.Features-l.Recipe.Embeddings, l.Recipe.Embeddings, l.Recipe.Optimizer)
+}
+
+// bring brings the rows of other nodes that a step reads, as they are after the step before, and lets
+// others read those that are here. It returns nil where all rows are here.
+func (r *learnt) bring(ctx context.Context, t *Trainer, s *slot.Slot) (*gather.Rows, error) {
+	if !r.apart {
+		return nil, nil
+	}
+	l := t.Lead()
+	l.Rows.Serve(l.At.Epoch, s.Step)
+	if err := t.Session.Source.Gather(ctx, &r.far, s.Sets, uint32(l.At.Epoch), uint32(s.Step), t.Dealt(s.Step).Asking, &s.Tally); err != nil {
+		return nil, err
+	}
+	s.Gathered, s.Remote = r.far.Local+r.far.Remote, r.far.Remote
+	return &r.far, nil
+}
+
+// hash returns the hash of the weights and all rows, which no node has all of. It leaves a copy of the
+// weights in Host.
+func (r *learnt) hash(ctx context.Context, l *Learner) (string, error) {
+	l.Run.Device.Read32(l.Host, l.Weights)
+	at := exchange.Tag{Epoch: uint32(l.At.Epoch), Step: uint32(l.Run.Batches.Steps)}
+	return l.Rows.Hash(ctx, l.Run.Session.Exchange, at, l.Host, &l.Run.Session.Start)
+}
