@@ -285,7 +285,7 @@ func (b *Batched) reduce(ctx context.Context, l *train.Learner, s *slot.Slot, w 
 		r.Note.Flags |= train.Unsound
 	}
 	units := w.Units(s)
-	r.Note.Flags |= units << 1
+	r.Note.Flags |= units<<1 | b.Run.WantsAll()
 	notes, err := b.Sums(l).Total(ctx, r)
 	if err != nil {
 		return loss, fmt.Errorf("add up the gradients of epoch %d, step %d: %w", l.At.Epoch, s.Step+1, err)
@@ -303,7 +303,8 @@ func (b *Batched) reduce(ctx context.Context, l *train.Learner, s *slot.Slot, w 
 		loss, units = 0, 0
 		for _, note := range notes {
 			loss += note.Loss
-			units += note.Flags >> 1
+			units += note.Flags &^ train.Due >> 1
+			b.Run.Together = b.Run.Together || note.Flags&train.Due != 0
 		}
 	}
 	w.Scale(l, s, units)
@@ -357,8 +358,7 @@ func (u together) Step(ctx context.Context, l *train.Learner, s *slot.Slot, late
 	if err := u.b.Layers.Done(ctx, l, s); err != nil {
 		return loss, waited, err
 	}
-	l.Optimizer.Step(l.Weights, l.Gradients, rate)
-	l.Rows.Update(rate, l.Optimizer.Steps())
+	l.Update(rate)
 	return loss, waited, nil
 }
 

@@ -80,6 +80,9 @@ func (f *Folder) Keeps() bool { return f.options.Dir != "" }
 // Path is where the last checkpoint lies.
 func (f *Folder) Path() string { return filepath.Join(f.options.Dir, LastFile) }
 
+// BeforePath is where the checkpoint before the last lies, if there is one.
+func (f *Folder) BeforePath() string { return filepath.Join(f.options.Dir, beforeFile) }
+
 // Exists reports whether a file lies where the last checkpoint does.
 func (f *Folder) Exists() bool {
 	if !f.Keeps() {
@@ -210,6 +213,24 @@ func (f *Folder) GoBack(failed Place) bool {
 	}
 	f.at, f.before, f.failed = *f.before, nil, false
 	return true
+}
+
+// SaveBefore writes a checkpoint of one step before the last one, when the run ends: other nodes may not
+// have come further. It stays when the run has ended.
+func (f *Folder) SaveBefore(sections []Section, metadata map[string]string, fault func() error) error {
+	f.before = nil
+	if err := WriteFile(f.BeforePath(), sections, metadata, fault); err != nil {
+		return &Unsaved{Err: err}
+	}
+	return nil
+}
+
+// Return puts the checkpoint before the last in its place, since all nodes go on from there.
+func (f *Folder) Return() error {
+	if err := os.Rename(f.BeforePath(), f.Path()); err != nil {
+		return fmt.Errorf("go back to the checkpoint before the last: %w", err)
+	}
+	return syncFolder(f.options.Dir)
 }
 
 // damagedFile is the name of a last checkpoint that was set aside since it is damaged.

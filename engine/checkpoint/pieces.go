@@ -82,6 +82,15 @@ func (f *Folder) Receive(size uint64, ask Ask, accept func(path string) error) e
 	return nil
 }
 
+// Borrow fetches another node's checkpoint into a file that is removed when it was used.
+func (f *Folder) Borrow(size uint64, ask Ask, use func(path string) error) error {
+	path := f.Path() + ".tmp"
+	if err := f.download(path, size, ask); err != nil {
+		return err
+	}
+	return errors.Join(use(path), remove(path))
+}
+
 func (f *Folder) download(path string, size uint64, ask Ask) error {
 	if err := os.MkdirAll(f.options.Dir, 0o700); err != nil {
 		return &Unsaved{Err: err}

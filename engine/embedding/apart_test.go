@@ -2,17 +2,25 @@ package embedding_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/enginetest"
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // Rows that are with their owners come to the bits of one node that has all, on any number of nodes.
@@ -118,6 +126,192 @@ func TestWhereRowsCanNotBe(t *testing.T) {
 		change(&r)
 		if _, err := train.NewTrainer(t.Context(), r, shards, train.Options{Threads: 1}); err == nil || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// Any node of a mesh may be lost within a step, and with it the rows that it had: each of the others has
+// those of one more node, and they go on from there, at most a step back, to the same bits.
+func TestANodeIsLostThatHadRows(t *testing.T) {
+	shards := enginetest.Bare(t, 600)
+	r := learning("sage")
+	_, want := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
+	r.Sharing, r.EmbeddingsAt = strategy.Given("leap"), recipe.AtOwners
+	r.Sharing.Deterministic = true
+	random := rand.New(rand.NewPCG(3, 5))
+	for i := range 12 {
+		lost := i % 4
+		folders := []string{t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()}
+		o := train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All}
+		m := traintest.NewMesh(4, []int{0, 1, 2, 3, 1})
+		all := m.Start(t, r, shards, o)
+		for node, l := range all {
+			traintest.KeepIn(l.Run, folders[node])
+		}
+		ctx := traintest.CancelInEpochs(t, m, 200+random.Int64N(500))
+		if err := m.Each(func(node int) error { return all[node].Run.Train(ctx) }); !errors.Is(err, traintest.ErrEnough) {
+			t.Fatal(err)
+		}
+		steps, done := all[lost].Run.Batches.Steps, 0
+		for _, l := range all {
+			done = max(done, (l.At.Epoch-1)*steps+l.At.Step)
+		}
+		rest := slices.Delete(folders, lost, lost+1) // all that it knew is gone
+		o.Resume = true
+		o.Announce = func(f train.Forecast) {
+			if at := f.Resumed*steps + f.Step; at < done-1 || at > done+1 {
+				t.Errorf("the nodes had done %d steps, and without node %d they go on after %d", done, lost, at)
+			}
+		}
+		_, reports, err := traintest.NewMesh(3, []int{0, 1, 2, 0, 1}).Run(t.Context(), r, shards, o, func(node int) string { return rest[node] })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for node, got := range reports {
+			if from := got[0].Epoch; traintest.Learnt(got) != traintest.Learnt(want[from-1:]) {
+				t.Errorf("without node %d, node %d:\n%sand undisturbed:\n%s", lost, node, traintest.Learnt(got), traintest.Learnt(want[from-1:]))
+			}
+		}
+	}
+}
+
+// Of the nodes that are left some may have made the last update, and the only one that has some rows may
+// not: then all go back by it.
+func TestNodesGoBackByAnUpdate(t *testing.T) {
+	shards := enginetest.Bare(t, 600)
+	r := learning("sage")
+	_, want := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
+	r.Sharing, r.EmbeddingsAt = strategy.Given("leap"), recipe.AtOwners
+	r.Sharing.Deterministic = true
+	folders := []string{t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()}
+	o := train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All}
+	m := traintest.NewMesh(4, []int{0, 1, 2, 3, 1})
+	all := m.Start(t, r, shards, o)
+	for node, l := range all {
+		traintest.KeepIn(l.Run, folders[node])
+	}
+	const behind, lost, epoch, step = 1, 2, 2, 3
+	ctx, cancel := context.WithCancelCause(t.Context())
+	m.Net.Trouble = func(_ context.Context, from, to int, q peer.Query) error {
+		if q.Epoch != epoch {
+			return nil
+		}
+		reduces := q.Service == peer.Offers && q.Kind == peer.Gradient && uint8(q.Part>>24) == exchange.LaneReduce
+		switch {
+		case q.Step == step && reduces && from == behind && to == lost:
+			return traintest.ErrEnough
+		case q.Step == step+1 && from == 0:
+			cancel(traintest.ErrEnough)
+		}
+		return nil
+	}
+	if err := m.Each(func(node int) error { return all[node].Run.Train(ctx) }); !errors.Is(err, traintest.ErrEnough) {
+		t.Fatal(err)
+	}
+	if ahead, not := updates(t, folders[0]), updates(t, folders[behind]); ahead != not+1 {
+		t.Fatalf("nodes 0 and %d have made %d and %d updates", behind, ahead, not)
+	}
+	rest := slices.Delete(folders, lost, lost+1)
+	o.Resume = true
+	o.Announce = func(f train.Forecast) {
+		if f.Resumed != epoch-1 || f.Step != step {
+			t.Errorf("they go on after step %d of epoch %d", f.Step, f.Resumed+1)
+		}
+	}
+	_, reports, err := traintest.NewMesh(3, []int{0, 1, 2, 0, 1}).Run(t.Context(), r, shards, o, func(node int) string { return rest[node] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node, got := range reports {
+		if traintest.Learnt(got) != traintest.Learnt(want[epoch-1:]) {
+			t.Errorf("node %d:\n%sand undisturbed:\n%s", node, traintest.Learnt(got), traintest.Learnt(want[epoch-1:]))
+		}
+	}
+}
+
+// updates returns how many updates led to the last checkpoint in a folder.
+func updates(t *testing.T, dir string) uint64 {
+	t.Helper()
+	c, err := trained.OpenCheckpoint(filepath.Join(dir, train.CheckpointFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.Models[0].Updates
+}
+
+// Where the rows of a shard are on no node, the job says in a sentence which node it needs.
+func TestRowsThatNobodyHas(t *testing.T) {
+	shards := enginetest.Bare(t, 600)
+	r := learning("gcn")
+	r.Sharing, r.EmbeddingsAt, r.Epochs = strategy.Given("leap"), recipe.AtOwners, 2
+	folders := []string{t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()}
+	o := train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All}
+	m := traintest.NewMesh(4, []int{0, 1, 2, 3, 1})
+	if _, _, err := m.Run(t.Context(), r, shards, o, func(node int) string { return folders[node] }); err != nil {
+		t.Fatal(err)
+	}
+	o.Resume = true
+	some := traintest.NewMesh(2, []int{0, 1, 1, 0, 1})
+	some.Names = []string{"n0", "n1"}
+	_, _, err := some.Run(t.Context(), r, shards, o, func(node int) string { return folders[node] })
+	const say = "the learnt rows of some vertices are on no node that is here (shard 2, after step 0 of epoch 3): start node n2 or node n3, and then {train.resume}"
+	if err == nil || !strings.Contains(err.Error(), say) {
+		t.Error(err)
+	}
+	three := traintest.NewMesh(3, []int{0, 1, 2, 0, 1})
+	three.Names = []string{"n0", "n1", "n3"} // n3 has the rows of n2
+	r.Epochs = 3
+	_, reports, err := three.Run(t.Context(), r, shards, o, func(node int) string { return folders[[]int{0, 1, 3}[node]] })
+	if err != nil || len(reports[0]) != 1 || reports[0][0].Epoch != 3 {
+		t.Errorf("%v, %+v", err, reports)
+	}
+}
+
+// Rows move with the shards when nodes join, leave or get others, and when they come to fit each node or
+// no longer do.
+func TestRowsMove(t *testing.T) {
+	shards := enginetest.Bare(t, 600)
+	r := learning("gcn")
+	r.Embeddings, r.Epochs, r.Batch, r.Fanouts = 4096, 6, 20, []int{2, 2}
+	_, want := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
+	r.Sharing = strategy.Given("centric")
+	r.Sharing.Deterministic = true
+	folders := map[string]string{}
+	for _, name := range strings.Fields("a b c d e f g h") {
+		folders[name] = t.TempDir()
+	}
+	for epochs, c := range []struct {
+		nodes  []string
+		owners []int
+		apart  bool
+	}{
+		{[]string{"a", "b", "c"}, []int{0, 1, 2, 0, 1}, true},
+		{[]string{"a", "b", "c", "d", "e"}, []int{4, 3, 2, 1, 0}, true},
+		{[]string{"d", "e", "b", "a"}, []int{0, 0, 0, 1, 1}, false},
+		{[]string{"f", "a", "e"}, []int{0, 1, 1, 0, 1}, true},
+		{[]string{"e", "f"}, []int{0, 1, 1, 0, 1}, false},
+		{[]string{"g", "f", "h"}, []int{0, 1, 2, 0, 1}, true},
+	} {
+		r.Epochs = epochs + 1
+		o := train.Options{Threads: 1, Dataset: "d", Resume: true}
+		o.Measure = func() budget.Memory { return budget.Memory{Free: 1 << 30, Machine: 1 << 30} }
+		if c.apart {
+			o.Memory = budget.Program + 78<<20
+		}
+		m := traintest.NewMesh(len(c.nodes), c.owners)
+		m.Names = c.nodes
+		_, reports, err := m.Run(t.Context(), r, shards, o, func(node int) string { return folders[c.nodes[node]] })
+		if err != nil {
+			t.Fatalf("%v: %v", c.nodes, err)
+		}
+		for node, got := range reports {
+			if remote := got[0].Rows.Remote; remote > 0 != c.apart {
+				t.Errorf("%v: %d rows came from other nodes", c.nodes, remote)
+			}
+			if traintest.Learnt(got) != traintest.Learnt(want[epochs:epochs+1]) {
+				t.Errorf("node %s of %v:\n%sand undisturbed:\n%s", c.nodes[node], c.nodes, traintest.Learnt(got), traintest.Learnt(want[epochs:epochs+1]))
+			}
 		}
 	}
 }

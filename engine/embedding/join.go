@@ -85,7 +85,11 @@ func (t *Table) shardRows(shard int) []float32 { return t.ofShard(t.rows, shard)
 
 // ofShard returns what some numbers of all rows that are here have of a shard; nil: they are elsewhere.
 func (t *Table) ofShard(all []float32, shard int) []float32 {
-	at, l := t.held.at[shard], t.held.layout
+	l := t.o.Layout
+	at := int(l.Firsts[shard])
+	if t.held != nil {
+		at = t.held.at[shard]
+	}
 	if at < 0 {
 		return nil
 	}

@@ -16,6 +16,7 @@ type serving struct {
 	// change.
 	lock     sync.RWMutex
 	from, to uint64 // the moments that begin with the rows that are here
+	ended    bool   // the run ends, and questions wait for the end of those who ask
 	mu       sync.Mutex
 	waiting  chan struct{} // closed when to grows; nil: nobody waits
 }
@@ -46,10 +47,10 @@ func (t *Table) Enter(ctx context.Context, epoch, step uint32) error {
 	s, at := &t.serving, instant(epoch, step)
 	for {
 		s.lock.RLock()
-		if s.from <= at && at <= s.to {
+		if !s.ended && s.from <= at && at <= s.to {
 			return nil
 		}
-		if at < s.from {
+		if !s.ended && at < s.from {
 			s.lock.RUnlock()
 			return fmt.Errorf("%w: learnt rows have changed since epoch %d, step %d", peer.ErrRefused, epoch, step+1)
 		}

@@ -28,6 +28,14 @@ type step struct {
 	filled  []filled  // of each message, while a part is added
 	moments [][]float32
 	over    []tensor.Matrix // moments
+	undo    undo
+}
+
+// undo is what the touched rows were before the update, where rows are on some nodes each.
+type undo struct {
+	made    bool // the last update can be taken back
+	rows    []float32
+	moments [][]float32
 }
 
 // A part is the gradient of the rows that one group of seed vertices has read.
@@ -139,6 +147,7 @@ func (t *Table) Update(rate float64, steps uint64) {
 	t.addUp()
 	t.change()
 	defer t.changed()
+	t.undo.made = t.held != nil
 	n := len(t.touched) * t.o.Columns
 	if n == 0 {
 		return
@@ -148,6 +157,7 @@ func (t *Table) Update(rate float64, steps uint64) {
 		t.step.moments[i] = t.collect(t.step.moments[i], t.moments[i].rows)
 		t.over[i] = tensor.OverF32(1, n, t.step.moments[i])
 	}
+	t.keep()
 	rows := tensor.OverF32(1, n, t.step.rows)
 	t.o.Optimizer.StepRows(t.device, rows, tensor.OverF32(1, n, t.sum), t.over, rate, steps)
 	t.unsound = t.unsound || !t.device.Finite(rows)
@@ -156,6 +166,38 @@ func (t *Table) Update(rate float64, steps uint64) {
 		t.unsound = t.unsound || !t.device.Finite(t.over[i])
 		t.scatter(t.moments[i].rows, t.step.moments[i])
 	}
+}
+
+// keep keeps what the touched rows were, so that Back can bring them back.
+func (t *Table) keep() {
+	if t.held == nil {
+		return
+	}
+	t.undo.rows = append(t.undo.rows[:0], t.step.rows...)
+	if t.undo.moments == nil {
+		t.undo.moments = make([][]float32, len(t.moments))
+	}
+	for i := range t.moments {
+		t.undo.moments[i] = append(t.undo.moments[i][:0], t.step.moments[i]...)
+	}
+}
+
+// Back takes the last update back, and reports whether it did. It ends a run.
+func (t *Table) Back() bool {
+	if t == nil || !t.undo.made {
+		return false
+	}
+	t.undo.made = false
+	t.serving.lock.Lock()
+	defer t.serving.lock.Unlock()
+	if t.serving.ended = true; len(t.touched) == 0 {
+		return true
+	}
+	t.scatter(t.rows, t.undo.rows)
+	for i := range t.moments {
+		t.scatter(t.moments[i].rows, t.undo.moments[i])
+	}
+	return true
 }
 
 // addUp sets touched and sum. Each vertex is added up by itself, in the order of the parts, so
@@ -218,10 +260,15 @@ func StepBytes(here uint64, columns, rows, nodes int, apart bool, of nn.Optimize
 	each := 4 * uint64(rows) * uint64(1+columns)
 	others, came := uint64(nodes-1)*each, uint64(0)
 	if apart {
-		const parted = 2 + 1 + 4 // where each vertex goes, how many rows come, and answers to others
+		// Of n owners' shards a node has those of two. Others ask for as many rows as it does:
+		// an answer is on its way, and one is yet to be collected.
+		const answers = 2
 		others = others * 2 / uint64(nodes)
-		came = parted*each + 4*uint64(rows)
+		came = each + 4*uint64(rows) + (1+answers)*each*uint64(nodes-2)/uint64(nodes)
 	}
 	touched := min(uint64(rows)*uint64(nodes), here) * (4 + 4*uint64(columns)*uint64(2+len(of.Moments())))
+	if apart {
+		touched += min(uint64(rows)*uint64(nodes), here) * 4 * uint64(columns) * uint64(1+len(of.Moments())) // undo
+	}
 	return (2*each + others + came + touched) * 5 / 4 // memory grows by a quarter at a time
 }

@@ -16,10 +16,11 @@ type Options struct {
 	Vertices, Columns int
 	Seed              uint64
 	Optimizer         nn.OptimizerSpec
-	// Layout says whose the vertices are where each node has the rows of some shards only: those that it
-	// owns, and those of the node before it in the run's list; nil: each has all rows. Self is this node.
+	// Layout says whose the vertices are; nil: nobody asks. Where rows are Apart, a node has those of
+	// the shards that it owns, and of those of the node before it in the run's list. Self is this node.
 	Layout *peer.Layout
 	Self   int
+	Apart  bool
 	// Shards is how many parts of its own a node adds to a step at most.
 	Shards int
 	// Features is how many columns of features precede the learnt ones. Then only those vertices
@@ -41,6 +42,7 @@ type Table struct {
 	rows    []float32
 	moments []moment
 	best    []float32 // rows of the best epoch; empty before the first evaluation
+	lacks   []bool    // of each shard: its rows have yet to come from a checkpoint; nil: none have
 	unsound bool      // a number is not finite
 	fixed   []float32 // features of all vertices; empty where they have none
 	learns  []bool    // of each vertex: it has a learnt row; nil: all have one
@@ -62,7 +64,7 @@ func New(o Options) *Table {
 	if t.device == nil || t.device.Type() != tensor.F32 {
 		t.device = cpu.New(1)
 	}
-	if o.Layout != nil {
+	if o.Apart {
 		t.held = newHeld(o.Layout, o.Self)
 	}
 	t.rows = make([]float32, t.here()*o.Columns)

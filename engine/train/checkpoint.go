@@ -35,7 +35,7 @@ func (t *Trainer) NewFolder() *checkpoint.Folder {
 
 // due reports whether it is time to write a checkpoint.
 func (t *Trainer) due() bool {
-	return t.Checkpoints.Keeps() && t.Together || t.keeps() && t.Checkpoints.Due()
+	return t.Checkpoints.Keeps() && t.Together || t.keeps() && t.Checkpoints.Due() && !t.Sharing.learnt.apart
 }
 
 // Wants reports whether a checkpoint is to be written when a step or an epoch is done.
@@ -43,7 +43,9 @@ func (t *Trainer) due() bool {
 func (t *Trainer) Wants() bool { return t.due() || t.keeps() && t.Checkpoints.Missing() }
 
 // keeps reports whether this node writes checkpoints while the run goes on.
-func (t *Trainer) keeps() bool { return t.Session.Alone() || t.Session.Work.Self < Keepers }
+func (t *Trainer) keeps() bool {
+	return t.Session.Alone() || t.Session.Work.Self < Keepers || t.Sharing.learnt.apart
+}
 
 // unconfirmed is how long a checkpoint is put off if not all nodes have verified their shards.
 const unconfirmed = time.Second
@@ -130,7 +132,10 @@ func (t *Trainer) SaveBack() error {
 	for _, l := range t.Learners {
 		t.Method.Back(l)
 	}
-	return t.Save()
+	if err := t.Save(); err != nil {
+		return err
+	}
+	return t.Sharing.learnt.saveBefore(t)
 }
 
 // Save writes a checkpoint, unless the last one is of the same step, or the run could
@@ -220,6 +225,9 @@ func (t *Trainer) metadata() (map[string]string, error) {
 		"normalize_features": t.Data.Features.How(),
 	}
 	fields := map[string]any{"recipe": t.Recipe}
+	if t.Sharing.learnt.apart {
+		fields[keepersField] = keepers{t.Session.Work.Nodes, t.Session.Work.Owners}
+	}
 	if names := t.Options.ClassNames; len(names) > 0 && t.Data.Links == nil {
 		fields["class_names"] = names
 	}

@@ -101,7 +101,7 @@ func (t *Learner) embed(ctx context.Context) error {
 		Vertices: int(r.Data.About.Vertices), Columns: t.Recipe.Embeddings, Seed: t.Recipe.Seed, Optimizer: t.Recipe.Optimizer,
 		Features: r.Data.About.Features - t.Recipe.Embeddings, Bare: t.Recipe.Bare,
 		Shards: len(r.Data.Shards) + len(r.Session.Work.Nodes), Device: r.Device,
-		Layout: r.Sharing.learnt.layout(r), Self: r.Session.Work.Self,
+		Layout: &r.Session.Layout, Self: r.Session.Work.Self, Apart: r.Sharing.learnt.apart,
 	})
 	if t.Rows.Apart() {
 		r.Session.Source.Guard(t.Rows)

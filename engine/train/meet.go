@@ -26,7 +26,14 @@ func (t *Trainer) Meet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	best, err := t.Session.Furthest(all, t.Options.Known)
+	together, err := t.Sharing.learnt.reunite(ctx, t, all)
+	if err != nil {
+		return err
+	}
+	best := -1
+	if !together {
+		best, err = t.Session.Furthest(all, t.Options.Known)
+	}
 	if err != nil {
 		return errors.Join(err, own)
 	}

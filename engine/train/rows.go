@@ -8,15 +8,19 @@ import (
 	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/gather"
-	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // learnt is where the learnt rows of a run's vertices are, which all nodes decide alike.
 type learnt struct {
 	apart bool        // a row is with its shard's owner and one more node; else all nodes have all
 	far   gather.Rows // those of other nodes that the step under way reads
+	// mark is where the run stood before the last update, with rows: the weights and moments. If a
+	// node is lost, others may not have made that update.
+	mark Mark
+	rows []tensor.Matrix
 }
 
 // roomForRows is the message in which nodes say whether they have room for all rows. It comes before
@@ -55,14 +59,6 @@ func (r *learnt) decide(ctx context.Context, t *Trainer) error {
 	return nil
 }
 
-// layout returns the layout by which rows are on nodes; nil: all nodes have all.
-func (r *learnt) layout(t *Trainer) *peer.Layout {
-	if !r.apart {
-		return nil
-	}
-	return &t.Session.Layout
-}
-
 // bytes returns the memory of a model's table on this node.
 func (r *learnt) bytes(l *Learner) uint64 {
 	t, rows := l.Run, l.Run.Data.About.Vertices
@@ -93,4 +89,36 @@ func (r *learnt) hash(ctx context.Context, l *Learner) (string, error) {
 	l.Run.Device.Read32(l.Host, l.Weights)
 	at := exchange.Tag{Epoch: uint32(l.At.Epoch), Step: uint32(l.Run.Batches.Steps)}
 	return l.Rows.Hash(ctx, l.Run.Session.Exchange, at, l.Host, &l.Run.Session.Start)
+}
+
+// remember marks where the run stands before an update.
+func (r *learnt) remember(l *Learner) {
+	if !r.apart {
+		return
+	}
+	if r.rows == nil {
+		r.rows = []tensor.Matrix{l.Weights}
+		for _, m := range l.Optimizer.Moments() {
+			r.rows = append(r.rows, m.Row)
+		}
+	}
+	r.mark.Set(l, r.rows)
+}
+
+// saveBefore leaves a checkpoint of before the last update, too, if that was made in the epoch under
+// way: with its end all nodes have made it. The run ends.
+func (r *learnt) saveBefore(t *Trainer) error {
+	l := t.Learners[0]
+	last, good := t.Checkpoints.Last()
+	if !r.apart || !t.Checkpoints.Keeps() || !good || last != t.Place() || l.At.Epoch != r.mark.course.At.Epoch || l.Optimizer.Steps() != r.mark.updates+1 {
+		return nil
+	}
+	if !l.Rows.Back() || !r.mark.Return(l, r.rows) {
+		return nil
+	}
+	metadata, err := t.metadata()
+	if err != nil {
+		return err
+	}
+	return t.Checkpoints.SaveBefore(t.sections(), metadata, func() error { return t.Fault(last.Epoch, last.Step) })
 }

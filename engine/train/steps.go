@@ -160,6 +160,13 @@ func (t *Learner) trainOn(ctx context.Context, s *slot.Slot, later []*slot.Slot)
 	return nil
 }
 
+// Update updates the weights by their gradients, and the learnt rows.
+func (t *Learner) Update(rate float64) {
+	t.Run.Sharing.learnt.remember(t)
+	t.Optimizer.Step(t.Weights, t.Gradients, rate)
+	t.Rows.Update(rate, t.Optimizer.Steps())
+}
+
 // averaged reports whether all models are in a state that a checkpoint may hold.
 func (t *Trainer) averaged() bool {
 	for _, l := range t.Turn {
@@ -231,8 +238,20 @@ func (t *Trainer) resumable() bool {
 	return true
 }
 
-// Unsound is the flag of a note that marks a node's part of a step as not finite.
-const Unsound uint64 = 1
+// Flags of a note: Unsound marks a node's part of a step as not finite, and Due says that the node
+// wants checkpoints to be written after the step, where all nodes write theirs at once.
+const (
+	Unsound uint64 = 1
+	Due     uint64 = 1 << 63
+)
+
+// WantsAll returns Due where this node wants all to write a checkpoint.
+func (t *Trainer) WantsAll() uint64 {
+	if t.Sharing.learnt.apart && t.Checkpoints.Due() {
+		return Due
+	}
+	return 0
+}
 
 // IsNumber reports whether x is finite.
 func IsNumber(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
