@@ -225,6 +225,12 @@ func (f *Folder) SaveBefore(sections []Section, metadata map[string]string, faul
 	return nil
 }
 
+// Remove removes the last checkpoint, since other nodes have all that it has.
+func (f *Folder) Remove() error {
+	f.Forget()
+	return remove(f.Path())
+}
+
 // Return puts the checkpoint before the last in its place, since all nodes go on from there.
 func (f *Folder) Return() error {
 	if err := os.Rename(f.BeforePath(), f.Path()); err != nil {

@@ -11,11 +11,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -53,6 +55,9 @@ type Section struct {
 	Read   func(to []float32) []float32 // returns the row, in to or elsewhere
 	Params []nn.Param
 	Here   bool // Read returns the row where it lies, and needs no room
+	// Parts passes the row on in parts, in place of Read, where it is larger than memory. Such a
+	// section has one param, and is read once for a file.
+	Parts func(write func(some []float32) error) error
 }
 
 // Row is the section of a row that lies on a device.
@@ -119,6 +124,12 @@ func tensorsOf(sections []Section) (all []safetensors.Tensor, numbers int) {
 func writeNumbers(w io.Writer, sections []Section, numbers int) error {
 	buffer := make([]float32, numbers)
 	for _, s := range sections {
+		if s.Parts != nil {
+			if err := writeParts(w, &s); err != nil {
+				return err
+			}
+			continue
+		}
 		row := s.Read(buffer)
 		for _, p := range s.Params {
 			if _, err := w.Write(plain.Bytes(row[p.Offset:][:p.Rows*p.Cols])); err != nil {
@@ -127,6 +138,52 @@ func writeNumbers(w io.Writer, sections []Section, numbers int) error {
 		}
 	}
 	return nil
+}
+
+// writeParts writes a section that comes in parts.
+func writeParts(w io.Writer, s *Section) error {
+	left := s.Params[0].Rows * s.Params[0].Cols
+	err := s.Parts(func(some []float32) error {
+		left -= len(some)
+		_, err := w.Write(plain.Bytes(some))
+		return err
+	})
+	if err == nil && left != 0 {
+		err = fmt.Errorf("%d numbers of the tensor %s%s are missing", left, s.Prefix, s.Params[0].Name)
+	}
+	return err
+}
+
+// writeOnce is Write that reads each section once: the header, which has digests of all numbers, comes
+// last.
+func writeOnce(file *os.File, sections []Section, metadata map[string]string) error {
+	tensors, numbers := tensorsOf(sections)
+	metadata[digestName] = strings.Repeat("0", 2*sha256.Size)
+	metadata[aboutName] = metadata[digestName]
+	layout, err := safetensors.NewLayout(tensors, metadata)
+	if err != nil {
+		return err
+	}
+	room := int64(len(layout.Header()))
+	if _, err := file.Seek(room, io.SeekStart); err != nil {
+		return err
+	}
+	digest := sha256.New()
+	if err := writeNumbers(io.MultiWriter(file, digest), sections, numbers); err != nil {
+		return err
+	}
+	metadata[digestName] = hex.EncodeToString(digest.Sum(nil))
+	if metadata[aboutName], err = aboutDigest(tensors, metadata); err != nil {
+		return err
+	}
+	if layout, err = safetensors.NewLayout(tensors, metadata); err != nil {
+		return err
+	}
+	if int64(len(layout.Header())) != room {
+		return errors.New("the header of a file has another length than before its numbers were known")
+	}
+	_, err = file.WriteAt(layout.Header(), 0)
+	return err
 }
 
 // WriteFile writes a file whole or not at all. The fault function is asked once all numbers
@@ -143,7 +200,11 @@ func WriteFile(path string, sections []Section, metadata map[string]string, faul
 			err = errors.Join(err, os.Remove(file.Name()))
 		}
 	}()
-	if err = Write(file, sections, metadata); err == nil {
+	write := func() error { return Write(file, sections, metadata) }
+	if slices.ContainsFunc(sections, func(s Section) bool { return s.Parts != nil }) {
+		write = func() error { return writeOnce(file, sections, metadata) }
+	}
+	if err = write(); err == nil {
 		err = file.Sync()
 	}
 	// One error says why; what follows it on a full disk says no more.

@@ -12,6 +12,10 @@ import (
 // tensor for each, whose name ends in the shard's number.
 const Name = "embedding.weight"
 
+// KeepersField is the field of a checkpoint's metadata that has the nodes between which rows are in
+// parts.
+const KeepersField = "rows_on"
+
 // The prefixes of the rows of the best epoch and of moments, as weights have them.
 const (
 	bestPrefix   = "best."
@@ -40,6 +44,9 @@ func section(prefix string, p nn.Param, rows func() []float32) checkpoint.Sectio
 
 // Sections implements checkpoint.Extra.
 func (t *Table) Sections(int) (all []checkpoint.Section) {
+	if t.stream != nil {
+		return t.whole()
+	}
 	add := func(prefix string, rows []float32) {
 		if t.held == nil {
 			all = append(all, Section(prefix, t.o.Vertices, t.o.Columns, func() []float32 { return rows }))

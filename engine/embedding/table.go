@@ -37,7 +37,8 @@ type Options struct {
 // of a nil Table do nothing.
 type Table struct {
 	o       Options
-	held    *held // which rows are here; nil: all
+	held    *held   // which rows are here; nil: all
+	stream  *stream // brings the others for a file with all; nil: files have those that are here
 	device  tensor.Device
 	rows    []float32
 	moments []moment

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
+	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/session"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -104,6 +105,9 @@ func (t *Trainer) saveLast(ctx context.Context) error {
 	if t.Session.Alone() {
 		return err
 	}
+	if err == nil {
+		err = t.Sharing.learnt.complete(ctx, t)
+	}
 	could := []byte{1}
 	if err != nil {
 		could[0] = 0
@@ -115,10 +119,10 @@ func (t *Trainer) saveLast(ctx context.Context) error {
 	}
 	for node, of := range all {
 		if len(of) == 1 && of[0] == 1 {
-			if err != nil {
+			if err != nil && !errors.Is(err, errPart) {
 				t.Log.Warn("the last checkpoint could not be written here; another node has it", "node", t.Session.Name(node), "err", checkpoint.Cause(err))
 			}
-			return nil
+			return t.Sharing.learnt.giveUp(t)
 		}
 	}
 	if err == nil {
@@ -226,7 +230,7 @@ func (t *Trainer) metadata() (map[string]string, error) {
 	}
 	fields := map[string]any{"recipe": t.Recipe}
 	if t.Sharing.learnt.apart {
-		fields[keepersField] = keepers{t.Session.Work.Nodes, t.Session.Work.Owners}
+		fields[embedding.KeepersField] = keepers{t.Session.Work.Nodes, t.Session.Work.Owners}
 	}
 	if names := t.Options.ClassNames; len(names) > 0 && t.Data.Links == nil {
 		fields["class_names"] = names

@@ -122,7 +122,7 @@ func (u *reunion) find() (mine finding, who string) {
 			f.shards = make([]bool, len(t.Data.Shards))
 			u.l.Rows.Shards(c.File, f.shards)
 			if i == 0 {
-				who = c.File.Text(keepersField)
+				who = c.File.Text(embedding.KeepersField)
 			}
 		}
 		if err := c.Close(); err != nil {
@@ -131,9 +131,6 @@ func (u *reunion) find() (mine finding, who string) {
 	}
 	return mine, who
 }
-
-// keepersField is the field of a checkpoint's metadata that has its keepers.
-const keepersField = "rows_on"
 
 // fixed is what messages have of a found, whatever the dataset.
 type fixed struct {
@@ -327,6 +324,7 @@ func (u *reunion) goOn(ctx context.Context, greeting *session.Greeting) error {
 	if !whole {
 		t.Checkpoints.Forget() // this node's has other rows
 	}
+	t.Sharing.learnt.whole = whole && !mine.Parts
 	t.tuned(greeting.DealTuning())
 	return nil
 }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
@@ -21,6 +22,8 @@ type learnt struct {
 	// node is lost, others may not have made that update.
 	mark Mark
 	rows []tensor.Matrix
+	// whole is whether this node goes on from a checkpoint of its own that has all rows.
+	whole bool
 }
 
 // roomForRows is the message in which nodes say whether they have room for all rows. It comes before
@@ -121,4 +124,34 @@ func (r *learnt) saveBefore(t *Trainer) error {
 		return err
 	}
 	return t.Checkpoints.SaveBefore(t.sections(), metadata, func() error { return t.Fault(last.Epoch, last.Step) })
+}
+
+// complete has the first nodes of a run that is done write checkpoints with all rows, so that each has
+// the model. The others offer what they have until all have written.
+func (r *learnt) complete(ctx context.Context, t *Trainer) error {
+	if !r.apart {
+		return nil
+	}
+	l, tag := t.Learners[0], exchange.Tag{Epoch: uint32(t.Place().Epoch) + 1}
+	l.Rows.Offer(t.Session.Exchange, tag)
+	if t.Session.Work.Self >= Keepers {
+		return errPart
+	}
+	if r.whole && r.rows == nil {
+		return nil // it was done before
+	}
+	l.Rows.Whole(ctx, t.Session.Exchange, tag, &t.Session.Start)
+	t.Checkpoints.Forget() // the last has some rows
+	return t.Save()
+}
+
+// errPart is why a node's last checkpoint is not that of a whole run.
+var errPart = errors.New("it has the learnt rows of some vertices")
+
+// giveUp removes the checkpoint of a node that has some rows, once others have all.
+func (r *learnt) giveUp(t *Trainer) error {
+	if !r.apart || t.Session.Work.Self < Keepers || !t.Checkpoints.Keeps() {
+		return nil
+	}
+	return t.Checkpoints.Remove()
 }

@@ -62,6 +62,7 @@ func Evaluate(ctx context.Context, model string, shards []*graph.Shard, o Evalua
 	if err != nil {
 		return nil, err
 	}
+	defer w.Close()
 	r, err := w.Recipe()
 	if err != nil {
 		return nil, err

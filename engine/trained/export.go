@@ -34,13 +34,14 @@ func Export(to io.Writer, path string, index int) error {
 	if err != nil {
 		return err
 	}
+	defer w.Close()
 	metadata, err := w.metadata()
 	if err != nil {
 		return fmt.Errorf("describe the model: %w", err)
 	}
 	all := checkpoint.Section{Read: func([]float32) []float32 { return w.Weights }, Params: w.model.Params()}
 	sections := []checkpoint.Section{all}
-	if w.rows != nil {
+	if w.columns > 0 {
 		sections = append(sections, embedding.Section("", int(w.about.Vertices), w.columns, func() []float32 { return w.rows }))
 	}
 	if err := checkpoint.Write(to, sections, metadata); err != nil {
@@ -66,7 +67,7 @@ func (w *Weighed) metadata() (map[string]string, error) {
 	if w.kind != task.Kinds[0] {
 		metadata["task"] = w.kind.Name
 	}
-	if w.rows != nil {
+	if w.columns > 0 {
 		metadata["embeddings"] = strconv.Itoa(w.columns)
 	}
 	if w.training != "" {
@@ -107,7 +108,7 @@ var normalised = map[string]string{
 func (w *Weighed) steps() ([]nn.Step, error) {
 	f, c := w.about.Features, w.about.Classes
 	features := nn.Step{Name: "features", Equation: normalised[w.how], Tensors: []string{}, In: f, Out: f}
-	if w.rows != nil {
+	if w.columns > 0 {
 		features.Equation, features.Tensors = "x = the row of "+embedding.Name+" with the number of the vertex in the dataset.", []string{embedding.Name}
 		if n := w.fixed(); n > 0 {
 			features.Equation = strings.Replace(normalised[w.how], "x =", fmt.Sprintf("the first %d columns of x =", n), 1) + " Those that follow = the row of " + embedding.Name + " with the number of the vertex in the dataset."

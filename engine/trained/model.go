@@ -40,8 +40,9 @@ type Weighed struct {
 	kind    *task.Kind
 	links   *link.Spec // of task link; nil: not known, or of another task
 	decoder string     // of pairs; "": vertices were learnt
-	rows    []float32  // learnt ones of the vertices; nil: there are none
+	rows    []float32  // learnt ones of the vertices, which lie in file; nil: there are none
 	columns int        // of rows
+	file    *checkpoint.File
 	// training is the resolved recipe as JSON; "": not known.
 	training string
 	recipe   *recipe.Recipe // the same; nil: of a model file
@@ -63,7 +64,20 @@ func Hash(weights []float32, others ...[]float32) string {
 // where there is no sweep, as index 0 does.
 const BestModel = -1
 
-// ReadWeighed reads a checkpoint or a model file.
+// ErrInParts is the error of a checkpoint of a job that is not done, where nodes have some learnt rows
+// each.
+var ErrInParts = errors.New("the learnt rows of its vertices are in parts on the nodes of the job until that is done: {train.resume} it, and ask again when it has ended")
+
+// Close closes the file that learnt rows lie in, if there are some: they may be larger than memory.
+func (w *Weighed) Close() error {
+	if w.file == nil {
+		return nil
+	}
+	w.rows = nil
+	return w.file.Close()
+}
+
+// ReadWeighed reads a checkpoint or a model file. The caller closes it.
 func ReadWeighed(path string, index int) (*Weighed, error) {
 	file, err := checkpoint.Open(path)
 	if err != nil {
@@ -74,6 +88,10 @@ func ReadWeighed(path string, index int) (*Weighed, error) {
 		w, err = weighedOfModel(file, index)
 	} else {
 		w, err = weighedOfCheckpoint(file, index)
+	}
+	if err == nil && w.columns > 0 {
+		w.file = file
+		return w, nil
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("the model in %s is not usable: %w", path, err)
@@ -194,7 +212,10 @@ func weighedOfModel(file *checkpoint.File, index int) (*Weighed, error) {
 func (w *Weighed) fill(file *checkpoint.File, spec nn.Spec, prefix string, learnt int) (err error) {
 	if w.columns = learnt; learnt > 0 {
 		p := embedding.Param(int(w.about.Vertices), learnt)
-		if w.rows, err = file.Row(prefix, []nn.Param{p}, p.Rows*p.Cols); err != nil {
+		if file.Text(embedding.KeepersField) != "" && !file.Has(prefix+p.Name) {
+			return ErrInParts
+		}
+		if w.rows, err = file.View(prefix, &p); err != nil {
 			return err
 		}
 	}
@@ -272,6 +293,7 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	if err != nil {
 		return err
 	}
+	defer w.Close()
 	n, columns := len(w.model.Stages()), w.about.Classes
 	if o.Embeddings {
 		if n, columns, err = evaluate.Embeddings(w.model.Stages()); err != nil {
@@ -325,7 +347,7 @@ func (w *Weighed) open(shards []*graph.Shard, split int) (*dataset.Graph, error)
 	if err := w.reads(&d.About); err != nil {
 		return nil, err
 	}
-	if w.rows != nil {
+	if w.columns > 0 {
 		if err := embedding.Read(d, w.columns, w.rows); err != nil {
 			return nil, err
 		}
@@ -335,7 +357,7 @@ func (w *Weighed) open(shards []*graph.Shard, split int) (*dataset.Graph, error)
 
 // fixed returns how many columns of features precede learnt rows.
 func (w *Weighed) fixed() int {
-	if w.rows == nil {
+	if w.columns == 0 {
 		return 0
 	}
 	return w.about.Features - w.columns
@@ -344,7 +366,7 @@ func (w *Weighed) fixed() int {
 // reads returns an error unless the model can read the features of a dataset, or has rows of its
 // vertices.
 func (w *Weighed) reads(about *dataset.About) error {
-	if w.rows != nil && (about.Features+w.columns != w.about.Features || about.Vertices != w.about.Vertices || about.Edges != w.about.Edges) {
+	if w.columns > 0 && (about.Features+w.columns != w.about.Features || about.Vertices != w.about.Vertices || about.Edges != w.about.Edges) {
 		return fmt.Errorf("the model has learned a row of each of the %d vertices of the dataset that it was trained on: choose that one", w.about.Vertices)
 	}
 	if of := w.model.Form().Relations; of > 0 && of != about.Relations {
@@ -356,7 +378,7 @@ func (w *Weighed) reads(about *dataset.About) error {
 	if of := w.model.Form().EdgeFeatures; of > 0 && of != about.EdgeFeatures {
 		return fmt.Errorf("the model reads %s of edges, and those of the dataset have %d: choose a dataset with the same ones as that on which it was trained", recipe.Count(of, "feature"), about.EdgeFeatures)
 	}
-	if w.rows != nil || about.Features == w.about.Features {
+	if w.columns > 0 || about.Features == w.about.Features {
 		return nil
 	}
 	return fmt.Errorf("the model reads %s of features, and the dataset has %d: choose a dataset with the same columns as that on which it was trained",
@@ -416,7 +438,7 @@ func inferenceMemory(what string, d *dataset.Graph, w *Weighed, least, beside, m
 		return budget.LeastInference, nil
 	}
 	const rows = 4 << 20 // their order, and those that are yielded
-	others := beside + budget.Program + rows + 4*(2*uint64(len(w.Weights))+uint64(w.model.Added())+uint64(len(w.rows))+w.about.Vertices*uint64(w.fixed())) + 4*uint64(len(d.Training)) + d.Features.Bytes()
+	others := beside + budget.Program + rows + 4*(2*uint64(len(w.Weights))+uint64(w.model.Added())+w.about.Vertices*uint64(w.fixed())) + 4*uint64(len(d.Training)) + d.Features.Bytes()
 	if w.model.Form().Weighting == sample.Symmetric {
 		others += 4 * uint64(d.Topology.Vertices()) // degrees
 	}

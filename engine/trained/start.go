@@ -25,7 +25,7 @@ func (w *Weighed) Recipe() (recipe.Recipe, error) {
 // of the model: they have the same layers and shapes, and learn the same task. names are those of the
 // dataset's classes or columns of targets; nil: they have none.
 func (w *Weighed) Starts(r *recipe.Recipe, about dataset.About, names []string) error {
-	if w.rows != nil || r.Embeddings > 0 {
+	if w.columns > 0 || r.Embeddings > 0 {
 		return errors.New("rows of vertices are learnt anew in each job, so that none starts from another whose model reads such rows: start it without that one")
 	}
 	if err := w.reads(&about); err != nil {

@@ -33,6 +33,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/lead"
 	"github.com/hopmesh/hopmesh/node/ongoing"
 	"github.com/hopmesh/hopmesh/node/shards"
+	"github.com/hopmesh/hopmesh/node/wording"
 )
 
 // Plan is the part of the replicated plan that models use.
@@ -171,6 +172,9 @@ func (m *Models) checkpointOf(ctx context.Context, j plan.Job, l *loan) (string,
 				}
 				return here, nil
 			}
+			if errors.Is(damaged, trained.ErrInParts) {
+				return "", api.Conflict("there is no model of job %s yet: %s", j.ID, wording.Text(trained.ErrInParts.Error()))
+			}
 			m.damaged.Store(j.ID, true)
 			m.cfg.Damage.Found(damage.Model, j.ID, fmt.Sprintf("the model of job %s is damaged (%v): that of another node is taken, if there is one", j.ID, damaged))
 		} else if !errors.Is(err, fs.ErrNotExist) {
@@ -184,6 +188,9 @@ func (m *Models) checkpointOf(ctx context.Context, j plan.Job, l *loan) (string,
 		switch {
 		case err == nil:
 			bad := jobs.CheckModel(path)
+			if errors.Is(bad, trained.ErrInParts) {
+				return "", api.Conflict("there is no model of job %s yet: %s", j.ID, wording.Text(trained.ErrInParts.Error()))
+			}
 			if bad == nil {
 				return m.mend(j, path, here, own), nil
 			}

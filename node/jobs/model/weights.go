@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"errors"
 	"maps"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
@@ -25,10 +26,11 @@ func (m *Models) Source(ctx context.Context, id string) (s *requests.Source, err
 	}
 	err = m.with(ctx, id, "start", nil, func(_ context.Context, j plan.Job, file modelFile, _ *loan) error {
 		w, err := read(file)
-		if err == nil {
-			s, err = requests.NewSource(j, w)
+		if err != nil {
+			return err
 		}
-		return err
+		s, err = requests.NewSource(j, w)
+		return errors.Join(err, w.Close())
 	})
 	return s, err
 }
@@ -41,10 +43,11 @@ func (m *Models) Weights(ctx context.Context, from recipe.From) (weights []float
 			return api.NotFound("job %s was removed, and there is another one of that name", from.Job)
 		}
 		w, err := read(file)
-		if err == nil {
-			weights = w.Weights
+		if err != nil {
+			return err
 		}
-		return err
+		weights = w.Weights
+		return w.Close()
 	})
 	return weights, err
 }
