@@ -12,6 +12,10 @@ func Holds(l *peer.Layout, shard, node int) bool {
 	return owner == node || Second(owner, l.Nodes) == node
 }
 
+// Fits reports whether each node has all rows where nothing else is said: with the weights they take no
+// more than half of the memory that a node has. Steps need some, and evaluations.
+func Fits(weights, has uint64) bool { return weights <= has/2 }
+
 // Held returns how many rows a node has, where each has those of some shards.
 func Held(l *peer.Layout, node int) (rows uint64) {
 	for shard := range l.Owners {

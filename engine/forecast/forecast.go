@@ -58,6 +58,7 @@ type Step struct {
 	Number   int     // bytes of a number that travels
 	Columns  int     // of features
 	Learnt   int     // columns of learnt rows of vertices
+	Held     float64 // the share of these rows that a node has; 1: all
 	Row      float64 // bytes of a row of features on the wire
 	Valued   bool    // blocks have values
 	Sharded  bool    // nodes lack the edges of others' shards
@@ -298,13 +299,13 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 	if err != nil {
 		return err
 	}
-	worst := &sizes{}
+	worst := &sizes{learnt: j.learnt(m)}
 	var sum peer.Counts
 	var t timing
 	for at := range loads {
 		step := &Step{
 			Nodes: n, Index: at, Last: at+1 == j.count, Model: j.model, Moments: len(j.Recipe.Optimizer.Moments()), Number: 4,
-			Columns: j.Graph.Columns, Learnt: j.Recipe.Embeddings, Row: j.counter.row, Valued: j.model.Form().Weighting != sample.Ones,
+			Columns: j.Graph.Columns, Learnt: j.Recipe.Embeddings, Held: worst.share(j), Row: j.counter.row, Valued: j.model.Form().Weighting != sample.Ones,
 			Sharded: r.Sharded, Owned: m.owned(), Shards: len(m.layout.Owners), Settings: settings,
 		}
 		heaviest := loads[at][0]
@@ -393,7 +394,8 @@ func Batched(s *Step) Volume {
 	return v
 }
 
-// learnt adds the gradients of learnt rows, which each node sends to all others.
+// learnt adds the gradients of learnt rows, which each node sends to all others that have the rows, and
+// about the rows that nodes ask each other for when a step begins.
 func (v *Volume) learnt(s *Step) {
 	if s.Learnt == 0 {
 		return
@@ -402,6 +404,14 @@ func (v *Volume) learnt(s *Step) {
 	for i := range s.Loads {
 		questions, bytes := embedding.Sent(s.Loads[i].Groups, s.Loads[i].Inputs, s.Learnt)
 		all, least = all+bytes, min(least, bytes)
+		if s.Held < 1 {
+			rows := float64(s.Loads[i].Inputs) * (1 - s.Held)
+			v.All.Bytes[peer.Feature] += uint64(rows * 4 * float64(1+s.Learnt))
+			v.All.Requests[peer.Feature] += others
+			v.Exposed += uint64(rows * 4 * float64(1+s.Learnt) / float64(s.Nodes))
+			bytes = bytes * 2 / uint64(s.Nodes) // of n owners' rows a node has those of two
+			questions = 2 * questions
+		}
 		v.All.Bytes[peer.Gradient] += bytes * others
 		v.All.Requests[peer.Gradient] += questions * others
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/task"
@@ -24,6 +25,38 @@ type sizes struct {
 	fit.Needs
 	edges uint64 // of other nodes' shards, where they are here
 	held  uint64 // by the strategy
+	learnt
+}
+
+// learnt is where learnt rows are.
+type learnt struct {
+	rows  uint64 // on the node that has most of them
+	apart bool   // each node has those of some shards
+}
+
+// learnt returns where a job's learnt rows are on a mesh, as its nodes decide it.
+func (j *job) learnt(m *mesh) learnt {
+	r, all := j.Recipe, j.Graph.About.Vertices
+	table := embedding.Bytes(all, j.Graph.Columns-r.Embeddings, r.Embeddings, r.Optimizer)
+	switch {
+	case m.layout.Nodes == 1 || !r.MayPart():
+		return learnt{rows: all}
+	case r.EmbeddingsAt != recipe.AtOwners && (j.Memory == 0 || embedding.Fits(7*4*uint64(j.model.Size())+table, j.Memory-min(j.Memory, budget.Program))):
+		return learnt{rows: all}
+	}
+	of := learnt{apart: true}
+	for node := range m.layout.Nodes {
+		of.rows = max(of.rows, embedding.Held(&m.layout, node))
+	}
+	return of
+}
+
+// share returns the share of all learnt rows that a node has.
+func (w *learnt) share(j *job) float64 {
+	if !w.apart {
+		return 1
+	}
+	return float64(w.rows) / float64(j.Graph.About.Vertices)
 }
 
 // see adds a step of a node.
@@ -66,6 +99,7 @@ func (z *sizes) see(j *job, of *Strategy, step *Step, node int, l *load) {
 		}
 		see(j.model.Forecast(in, s.Groups[group].Blocks))
 	}
+	z.Raise(budget.Step, embedding.StepBytes(z.learnt.rows, j.Recipe.Embeddings, places, step.Nodes, z.learnt.apart, j.Recipe.Optimizer))
 	if of.Takes != nil {
 		z.Raise(budget.Step, of.Takes(step, node, s))
 	}
@@ -85,7 +119,7 @@ func (z *sizes) needs(j *job, m *mesh, isolated bool) (n fit.Needs, err error) {
 			rows += 3 * uint64(bits.Len(uint(len(m.layout.Owners))))
 		}
 	}
-	n.Add(budget.Weights, rows*weights+embedding.Bytes(j.Graph.About.Vertices, j.Graph.Columns-j.Recipe.Embeddings, j.Recipe.Embeddings, j.Recipe.Optimizer))
+	n.Add(budget.Weights, rows*weights+embedding.Bytes(z.learnt.rows, j.Graph.Columns-j.Recipe.Embeddings, j.Recipe.Embeddings, j.Recipe.Optimizer))
 	n.Add(budget.Graph, z.held+4*uint64(len(j.Graph.Training)))
 	// Edges of other nodes are taken to lie in files, which are no memory that a run must have.
 	// Where the folder of jobs is memory itself, a run keeps them in memory, and needs that more.

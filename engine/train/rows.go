@@ -30,10 +30,6 @@ type learnt struct {
 // those of needs.go.
 var roomForRows = exchange.Tag{Lane: exchange.LaneMessages, Index: 3}
 
-// mostOfTable is how much of a node's memory a table of all rows, with the weights, may take so that
-// each node has it: steps need some, and evaluations.
-const mostOfTable = 0.5
-
 // decide decides where rows are: where the recipe leaves it open, each node has all if all nodes have
 // room for them.
 func (r *learnt) decide(ctx context.Context, t *Trainer) error {
@@ -46,7 +42,7 @@ func (r *learnt) decide(ctx context.Context, t *Trainer) error {
 	}
 	has := budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has
 	fits := byte(0)
-	if float64(t.WeightBytes()) <= mostOfTable*float64(has-min(has, budget.Program)) {
+	if embedding.Fits(t.WeightBytes(), has-min(has, budget.Program)) {
 		fits = 1
 	}
 	all, err := t.Session.GatherVersioned(ctx, roomForRows, []byte{fits})
