@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
@@ -68,9 +69,19 @@ func TestRowsWithTheirOwners(t *testing.T) {
 func TestWhoHasWhichRows(t *testing.T) {
 	shards := enginetest.Bare(t, 600)
 	r := learning("gcn")
-	r.EmbeddingsAt, r.Sharing = recipe.AtOwners, strategy.Given("leap")
+	r.Embeddings, r.EmbeddingsAt, r.Sharing = 1024, recipe.AtOwners, strategy.Given("leap")
 	owners := []int{0, 1, 3, 2, 0}
-	all := traintest.NewMesh(4, owners).Start(t, r, shards, train.Options{Threads: 1})
+	var notes atomic.Int32
+	all := traintest.NewMesh(4, owners).Start(t, r, shards, train.Options{Threads: 1, Announce: func(f train.Forecast) {
+		if slices.ContainsFunc(f.Notes, func(note string) bool {
+			return strings.HasSuffix(note, "a node has up to 5.5 MiB, of 9.4 MiB in all")
+		}) {
+			notes.Add(1)
+		}
+	}})
+	if notes.Load() != 4 {
+		t.Errorf("%d nodes say how much of the rows they have", notes.Load())
+	}
 	for node, l := range all {
 		want := 0
 		for shard, owner := range owners {

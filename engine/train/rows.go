@@ -67,6 +67,26 @@ func (r *learnt) bytes(l *Learner) uint64 {
 	return embedding.Bytes(rows, t.Data.About.Features-l.Recipe.Embeddings, l.Recipe.Embeddings, l.Recipe.Optimizer)
 }
 
+// notes returns which nodes have which rows, the same on all nodes.
+func (r *learnt) notes(t *Trainer) []string {
+	of := &t.Recipe
+	if of.Embeddings == 0 {
+		return nil
+	}
+	bytes := func(rows uint64) string {
+		return budget.Format(embedding.Bytes(rows, t.Data.About.Features-of.Embeddings, of.Embeddings, of.Optimizer))
+	}
+	all := t.Data.About.Vertices
+	if !r.apart {
+		return []string{fmt.Sprintf("each node has the learnt rows of all vertices, with what the optimizer and the best epoch keep of them: %s", bytes(all))}
+	}
+	most := uint64(0)
+	for node := range t.Session.Work.Nodes {
+		most = max(most, embedding.Held(&t.Session.Layout, node))
+	}
+	return []string{fmt.Sprintf("the learnt rows of a shard's vertices are on its owner and on the next node, with what the optimizer and the best epoch keep of them: a node has up to %s, of %s in all", bytes(most), bytes(all))}
+}
+
 // bring brings the rows of other nodes that a step reads, as they are after the step before, and lets
 // others read those that are here. It returns nil where all rows are here.
 func (r *learnt) bring(ctx context.Context, t *Trainer, s *slot.Slot) (*gather.Rows, error) {
