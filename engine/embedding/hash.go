@@ -33,15 +33,15 @@ type stretch struct{ owner, first, end int }
 // Hash returns the hex SHA-256 of weights and all rows, as trained.Hash does. All nodes call it at the
 // end of an epoch. A node that has other weights than the first owner, or other rows of the node
 // before it than that one, returns another hash.
-func (t *Table) Hash(ctx context.Context, x *exchange.Exchange, tag exchange.Tag, weights []float32, tally *peer.Tally) (string, error) {
-	sum, err := t.hash(ctx, x, tag, weights, tally)
+func Hash(ctx context.Context, t *Table, x *exchange.Exchange, tag exchange.Tag, weights []float32, tally *peer.Tally) (string, error) {
+	sum, err := hashOf(ctx, t, x, tag, weights, tally)
 	if err != nil {
 		return "", fmt.Errorf("add up the digest of learnt rows: %w", err)
 	}
 	return hex.EncodeToString(sum), nil
 }
 
-func (t *Table) hash(ctx context.Context, x *exchange.Exchange, tag exchange.Tag, weights []float32, tally *peer.Tally) ([]byte, error) {
+func hashOf(ctx context.Context, t *Table, x *exchange.Exchange, tag exchange.Tag, weights []float32, tally *peer.Tally) ([]byte, error) {
 	tag.Lane = exchange.LaneLearnt
 	d := &digest{t: t, x: x, tag: tag, tally: tally}
 	for shard, owner := range t.held.layout.Owners {

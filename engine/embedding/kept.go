@@ -1,11 +1,14 @@
 package embedding
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
+	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 // Name is that of the table in checkpoints and models. A file that has the rows of some shards has a
@@ -45,27 +48,49 @@ func section(prefix string, p nn.Param, rows func() []float32) checkpoint.Sectio
 // Sections implements checkpoint.Extra.
 func (t *Table) Sections(int) (all []checkpoint.Section) {
 	if t.stream != nil {
-		return t.whole()
+		return t.stream.sections(t)
 	}
-	add := func(prefix string, rows []float32) {
+	prefixes := t.prefixes()
+	for i, rows := range t.arrays() {
 		if t.held == nil {
-			all = append(all, Section(prefix, t.o.Vertices, t.o.Columns, func() []float32 { return rows }))
-			return
+			all = append(all, Section(prefixes[i], t.o.Vertices, t.o.Columns, func() []float32 { return rows }))
+			continue
 		}
 		for shard := range t.held.at {
 			if t.has(shard) {
-				all = append(all, section(prefix, t.paramOf(shard), func() []float32 { return t.ofShard(rows, shard) }))
+				all = append(all, section(prefixes[i], t.paramOf(shard), func() []float32 { return t.ofShard(rows, shard) }))
 			}
 		}
 	}
-	add("", t.rows)
+	return all
+}
+
+// arrays returns what is kept of rows: themselves, their moments, and those of the best epoch, if there
+// are some.
+func (t *Table) arrays() [][]float32 {
+	all := [][]float32{t.rows}
 	for _, m := range t.moments {
-		add(momentPrefix+m.name+".", m.rows)
+		all = append(all, m.rows)
 	}
 	if len(t.best) > 0 {
-		add(bestPrefix, t.best)
+		all = append(all, t.best)
 	}
 	return all
+}
+
+// prefixes returns those of arrays in a file.
+func (t *Table) prefixes() []string {
+	all := []string{""}
+	for _, m := range t.moments {
+		all = append(all, momentPrefix+m.name+".")
+	}
+	return append(all, bestPrefix)
+}
+
+// Whole has the next checkpoint hold all rows, which come from their owners while it is written.
+func (t *Table) Whole(ctx context.Context, x *exchange.Exchange, tag exchange.Tag, tally *peer.Tally) {
+	tag.Lane, tag.Index = exchange.LaneLearnt, 0
+	t.stream = &stream{ctx: ctx, x: x, tag: tag, tally: tally}
 }
 
 // has reports whether rows of a shard are here. Of a shard without vertices there are none.
@@ -98,12 +123,9 @@ func (t *Table) Read(f *checkpoint.File, _ int) (rows [][]float32, err error) {
 	if t.held != nil || !f.Has(Name) && t.o.Layout != nil {
 		return nil, nil
 	}
-	prefixes := []string{""}
-	for _, m := range t.moments {
-		prefixes = append(prefixes, momentPrefix+m.name+".")
-	}
-	if f.Has(bestPrefix + Name) {
-		prefixes = append(prefixes, bestPrefix)
+	prefixes := t.prefixes()
+	if !f.Has(bestPrefix + Name) {
+		prefixes = prefixes[:1+len(t.moments)]
 	}
 	p := Param(t.o.Vertices, t.o.Columns)
 	for _, prefix := range prefixes {
@@ -198,12 +220,9 @@ func (t *Table) views(f *checkpoint.File, whole map[string][]float32, shard int,
 	if !f.Has(Name) && !f.Has(p.Name) {
 		return nil, nil
 	}
-	prefixes := []string{""}
-	for _, m := range t.moments {
-		prefixes = append(prefixes, momentPrefix+m.name+".")
-	}
-	if best == BestApart {
-		prefixes = append(prefixes, bestPrefix)
+	prefixes := t.prefixes()
+	if best != BestApart {
+		prefixes = prefixes[:1+len(t.moments)]
 	}
 	for _, prefix := range prefixes {
 		if view, first := whole[prefix], int(t.o.Layout.Firsts[shard])*t.o.Columns; view != nil {

@@ -25,11 +25,7 @@ func instant(epoch, step uint32) uint64 { return uint64(epoch)<<32 | uint64(step
 
 // Serve answers questions for the rows with which a step begins from now on, or an evaluation, which
 // has the step that follows those of its epoch.
-func (t *Table) Serve(epoch, step int) {
-	if !t.Apart() {
-		return
-	}
-	s := &t.serving
+func (s *serving) Serve(epoch, step int) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.to = instant(uint32(epoch), uint32(step))
@@ -43,8 +39,8 @@ func (t *Table) Serve(epoch, step int) {
 }
 
 // Enter implements gather.Gate: it waits until the rows of a moment may be read, until Leave.
-func (t *Table) Enter(ctx context.Context, epoch, step uint32) error {
-	s, at := &t.serving, instant(epoch, step)
+func (s *serving) Enter(ctx context.Context, epoch, step uint32) error {
+	at := instant(epoch, step)
 	for {
 		s.lock.RLock()
 		if !s.ended && s.from <= at && at <= s.to {
@@ -65,7 +61,7 @@ func (t *Table) Enter(ctx context.Context, epoch, step uint32) error {
 }
 
 // Leave implements gather.Gate.
-func (t *Table) Leave() { t.serving.lock.RUnlock() }
+func (s *serving) Leave() { s.lock.RUnlock() }
 
 // later returns a channel that is closed when rows of later moments are there.
 func (s *serving) later() <-chan struct{} {
@@ -78,16 +74,17 @@ func (s *serving) later() <-chan struct{} {
 }
 
 // change begins an update, which nobody reads rows during.
-func (t *Table) change() {
-	if t.held != nil {
-		t.serving.lock.Lock()
-	}
-}
+func (s *serving) change() { s.lock.Lock() }
 
 // changed ends an update. All nodes have what they asked for before it.
-func (t *Table) changed() {
-	if t.held != nil {
-		t.serving.from = t.serving.to + 1
-		t.serving.lock.Unlock()
-	}
+func (s *serving) changed() {
+	s.from = s.to + 1
+	s.lock.Unlock()
+}
+
+// end has all questions wait, since the run ends and rows are no longer those of its steps.
+func (s *serving) end() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.ended = true
 }

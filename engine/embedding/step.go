@@ -145,8 +145,10 @@ func (t *Table) Update(rate float64, steps uint64) {
 	}
 	t.shared = false
 	t.addUp()
-	t.change()
-	defer t.changed()
+	if t.held != nil {
+		t.change()
+		defer t.changed()
+	}
 	t.undo.made = t.held != nil
 	n := len(t.touched) * t.o.Columns
 	if n == 0 {
@@ -188,9 +190,7 @@ func (t *Table) Back() bool {
 		return false
 	}
 	t.undo.made = false
-	t.serving.lock.Lock()
-	defer t.serving.lock.Unlock()
-	if t.serving.ended = true; len(t.touched) == 0 {
+	if t.end(); len(t.touched) == 0 {
 		return true
 	}
 	t.scatter(t.rows, t.undo.rows)

@@ -21,10 +21,10 @@ type stream struct {
 
 // Offer offers the rows of this node's shards to nodes that write all rows into a file, when the run is
 // done. They stay as they are until it has ended.
-func (t *Table) Offer(x *exchange.Exchange, tag exchange.Tag) {
+func Offer(t *Table, x *exchange.Exchange, tag exchange.Tag) {
 	tag.Lane, tag.Index = exchange.LaneLearnt, 0
 	for _, rows := range t.arrays() {
-		_ = t.windows(func(shard, first, n int) error {
+		_ = windows(t, func(shard, first, n int) error {
 			if t.o.Layout.Owners[shard] == t.o.Self {
 				x.Offer(tag, plain.Bytes(t.ofShard(rows, shard)[first:][:n]))
 			}
@@ -34,27 +34,9 @@ func (t *Table) Offer(x *exchange.Exchange, tag exchange.Tag) {
 	}
 }
 
-// Whole has the table's next checkpoint hold all rows, which come from their owners while it is written.
-func (t *Table) Whole(ctx context.Context, x *exchange.Exchange, tag exchange.Tag, tally *peer.Tally) {
-	tag.Lane, tag.Index = exchange.LaneLearnt, 0
-	t.stream = &stream{ctx: ctx, x: x, tag: tag, tally: tally}
-}
-
-// arrays returns what is kept of rows: themselves, their moments, and those of the best epoch.
-func (t *Table) arrays() [][]float32 {
-	all := [][]float32{t.rows}
-	for _, m := range t.moments {
-		all = append(all, m.rows)
-	}
-	if len(t.best) > 0 {
-		all = append(all, t.best)
-	}
-	return all
-}
-
 // windows calls do for runs of numbers of the shards' rows, in their order, until it fails. All nodes
 // have the same.
-func (t *Table) windows(do func(shard, first, n int) error) error {
+func windows(t *Table, do func(shard, first, n int) error) error {
 	l := t.o.Layout
 	for shard := range l.Owners {
 		numbers := int(l.Firsts[shard+1]-l.Firsts[shard]) * t.o.Columns
@@ -67,17 +49,13 @@ func (t *Table) windows(do func(shard, first, n int) error) error {
 	return nil
 }
 
-// whole returns the sections of a file with all rows.
-func (t *Table) whole() (all []checkpoint.Section) {
-	prefixes := []string{""}
-	for _, m := range t.moments {
-		prefixes = append(prefixes, momentPrefix+m.name+".")
-	}
-	prefixes = append(prefixes, bestPrefix)
+// sections returns the sections of a file with all rows.
+func (s *stream) sections(t *Table) (all []checkpoint.Section) {
+	prefixes := t.prefixes()
 	for i, rows := range t.arrays() {
-		s := section(prefixes[i], Param(t.o.Vertices, t.o.Columns), nil)
-		s.Parts = func(write func([]float32) error) error { return t.stream.pass(t, i, rows, write) }
-		all = append(all, s)
+		of := section(prefixes[i], Param(t.o.Vertices, t.o.Columns), nil)
+		of.Parts = func(write func([]float32) error) error { return s.pass(t, i, rows, write) }
+		all = append(all, of)
 	}
 	return all
 }
@@ -85,9 +63,9 @@ func (t *Table) whole() (all []checkpoint.Section) {
 // pass passes one array of all rows on, of which some are here.
 func (s *stream) pass(t *Table, array int, rows []float32, write func([]float32) error) error {
 	tag, each := s.tag, uint32(0)
-	_ = t.windows(func(int, int, int) error { each++; return nil })
+	_ = windows(t, func(int, int, int) error { each++; return nil })
 	tag.Index = uint32(array) * each
-	return t.windows(func(shard, first, n int) error {
+	return windows(t, func(shard, first, n int) error {
 		defer func() { tag.Index++ }()
 		if t.held.at[shard] >= 0 {
 			return write(t.ofShard(rows, shard)[first:][:n])

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/deal"
-	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/gather"
@@ -50,15 +48,14 @@ type Hooks struct {
 
 // A Step is one step of all nodes, as counted.
 type Step struct {
-	Nodes    int
-	Index    int  // in the epoch
-	Last     bool // of the epoch
-	Model    *nn.Model
-	Moments  int     // rows of the optimizer, each as long as the weights
-	Number   int     // bytes of a number that travels
-	Columns  int     // of features
-	Learnt   int     // columns of learnt rows of vertices
-	Held     float64 // the share of these rows that a node has; 1: all
+	Nodes   int
+	Index   int  // in the epoch
+	Last    bool // of the epoch
+	Model   *nn.Model
+	Moments int // rows of the optimizer, each as long as the weights
+	Number  int // bytes of a number that travels
+	Columns int // of features
+	Rowed
 	Row      float64 // bytes of a row of features on the wire
 	Valued   bool    // blocks have values
 	Sharded  bool    // nodes lack the edges of others' shards
@@ -299,13 +296,13 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 	if err != nil {
 		return err
 	}
-	worst := &sizes{learnt: j.learnt(m)}
+	worst := &sizes{learnt: learntOn(j, m)}
 	var sum peer.Counts
 	var t timing
 	for at := range loads {
 		step := &Step{
 			Nodes: n, Index: at, Last: at+1 == j.count, Model: j.model, Moments: len(j.Recipe.Optimizer.Moments()), Number: 4,
-			Columns: j.Graph.Columns, Learnt: j.Recipe.Embeddings, Held: worst.share(j), Row: j.counter.row, Valued: j.model.Form().Weighting != sample.Ones,
+			Columns: j.Graph.Columns, Rowed: Rowed{j.Recipe.Embeddings, worst.share(j)}, Row: j.counter.row, Valued: j.model.Form().Weighting != sample.Ones,
 			Sharded: r.Sharded, Owned: m.owned(), Shards: len(m.layout.Owners), Settings: settings,
 		}
 		heaviest := loads[at][0]
@@ -392,30 +389,6 @@ func Batched(s *Step) Volume {
 		v.learnt(s)
 	}
 	return v
-}
-
-// learnt adds the gradients of learnt rows, which each node sends to all others that have the rows, and
-// about the rows that nodes ask each other for when a step begins.
-func (v *Volume) learnt(s *Step) {
-	if s.Learnt == 0 {
-		return
-	}
-	all, least, others := uint64(0), uint64(math.MaxUint64), uint64(s.Nodes-1)
-	for i := range s.Loads {
-		questions, bytes := embedding.Sent(s.Loads[i].Groups, s.Loads[i].Inputs, s.Learnt)
-		all, least = all+bytes, min(least, bytes)
-		if s.Held < 1 {
-			rows := float64(s.Loads[i].Inputs) * (1 - s.Held)
-			v.All.Bytes[peer.Feature] += uint64(rows * 4 * float64(1+s.Learnt))
-			v.All.Requests[peer.Feature] += others
-			v.Exposed += uint64(rows * 4 * float64(1+s.Learnt) / float64(s.Nodes))
-			bytes = bytes * 2 / uint64(s.Nodes) // of n owners' rows a node has those of two
-			questions = 2 * questions
-		}
-		v.All.Bytes[peer.Gradient] += bytes * others
-		v.All.Requests[peer.Gradient] += questions * others
-	}
-	v.Exposed, v.Asked, v.Rounds = v.Exposed+all-least, v.Asked+2*int(others), v.Rounds+2
 }
 
 // Sums returns how many sums of gradients each node contributes to that of all; nil: one.

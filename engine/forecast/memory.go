@@ -12,7 +12,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/task"
@@ -26,37 +25,6 @@ type sizes struct {
 	edges uint64 // of other nodes' shards, where they are here
 	held  uint64 // by the strategy
 	learnt
-}
-
-// learnt is where learnt rows are.
-type learnt struct {
-	rows  uint64 // on the node that has most of them
-	apart bool   // each node has those of some shards
-}
-
-// learnt returns where a job's learnt rows are on a mesh, as its nodes decide it.
-func (j *job) learnt(m *mesh) learnt {
-	r, all := j.Recipe, j.Graph.About.Vertices
-	table := embedding.Bytes(all, j.Graph.Columns-r.Embeddings, r.Embeddings, r.Optimizer)
-	switch {
-	case m.layout.Nodes == 1 || !r.MayPart():
-		return learnt{rows: all}
-	case r.EmbeddingsAt != recipe.AtOwners && (j.Memory == 0 || embedding.Fits(7*4*uint64(j.model.Size())+table, j.Memory-min(j.Memory, budget.Program))):
-		return learnt{rows: all}
-	}
-	of := learnt{apart: true}
-	for node := range m.layout.Nodes {
-		of.rows = max(of.rows, embedding.Held(&m.layout, node))
-	}
-	return of
-}
-
-// share returns the share of all learnt rows that a node has.
-func (w *learnt) share(j *job) float64 {
-	if !w.apart {
-		return 1
-	}
-	return float64(w.rows) / float64(j.Graph.About.Vertices)
 }
 
 // see adds a step of a node.

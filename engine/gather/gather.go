@@ -16,9 +16,7 @@ type Source struct {
 	peers peer.Peers
 	ready chan struct{} // closed by Ready; what follows is fixed then
 
-	store  *features.Store
-	gate   Gate // of rows that change; nil: they don't
-	form   features.Form
+	served
 	work   peer.Work
 	layout peer.Layout
 	most   most
@@ -32,6 +30,13 @@ type Source struct {
 	mu     sync.Mutex
 	tables []*seen   // free ones
 	spare  sync.Pool // of *answer
+}
+
+// served is what a source serves.
+type served struct {
+	store *features.Store
+	form  features.Form
+	gate  Gate // of rows that change; nil: they don't
 }
 
 // coming counts rows that are to be kept.

@@ -12,6 +12,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/session"
+	"github.com/hopmesh/hopmesh/engine/tables"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
@@ -36,7 +37,7 @@ func (t *Trainer) NewFolder() *checkpoint.Folder {
 
 // due reports whether it is time to write a checkpoint.
 func (t *Trainer) due() bool {
-	return t.Checkpoints.Keeps() && t.Together || t.keeps() && t.Checkpoints.Due() && !t.Sharing.learnt.apart
+	return t.Checkpoints.Keeps() && t.Together || t.keeps() && t.Checkpoints.Due() && !t.Sharing.learnt.Apart
 }
 
 // Wants reports whether a checkpoint is to be written when a step or an epoch is done.
@@ -45,7 +46,7 @@ func (t *Trainer) Wants() bool { return t.due() || t.keeps() && t.Checkpoints.Mi
 
 // keeps reports whether this node writes checkpoints while the run goes on.
 func (t *Trainer) keeps() bool {
-	return t.Session.Alone() || t.Session.Work.Self < Keepers || t.Sharing.learnt.apart
+	return t.Session.Alone() || t.Session.Work.Self < Keepers || t.Sharing.learnt.Apart
 }
 
 // unconfirmed is how long a checkpoint is put off if not all nodes have verified their shards.
@@ -54,7 +55,7 @@ const unconfirmed = time.Second
 // saveConfirmed is saveSoon in the middle of an epoch: the checkpoint is put off until all
 // nodes know that what they have read of their shards is whole.
 func (t *Trainer) saveConfirmed(ctx context.Context) error {
-	if !t.intact.confirmed(ctx) {
+	if !t.intact.Confirmed(ctx) {
 		t.Together = false
 		t.Checkpoints.Begin(unconfirmed)
 		return nil
@@ -105,8 +106,9 @@ func (t *Trainer) saveLast(ctx context.Context) error {
 	if t.Session.Alone() {
 		return err
 	}
+	apart := &t.Sharing.learnt
 	if err == nil {
-		err = t.Sharing.learnt.complete(ctx, t)
+		err = apart.Complete(ctx, t.Session, t.Learners[0].Rows, t.Checkpoints, t.Place().Epoch+1, t.Session.Work.Self < Keepers, apart.rows != nil, t.Save)
 	}
 	could := []byte{1}
 	if err != nil {
@@ -119,10 +121,13 @@ func (t *Trainer) saveLast(ctx context.Context) error {
 	}
 	for node, of := range all {
 		if len(of) == 1 && of[0] == 1 {
-			if err != nil && !errors.Is(err, errPart) {
+			if err != nil && !errors.Is(err, tables.ErrPart) {
 				t.Log.Warn("the last checkpoint could not be written here; another node has it", "node", t.Session.Name(node), "err", checkpoint.Cause(err))
 			}
-			return t.Sharing.learnt.giveUp(t)
+			if errors.Is(err, tables.ErrPart) && t.Checkpoints.Keeps() {
+				return t.Checkpoints.Remove() // others have all of it
+			}
+			return nil
 		}
 	}
 	if err == nil {
@@ -146,7 +151,7 @@ func (t *Trainer) SaveBack() error {
 // not go on from here, or shards that led here may be damaged.
 func (t *Trainer) Save() error {
 	at := t.Place()
-	if last, good := t.Checkpoints.Last(); !t.Checkpoints.Keeps() || good && last == at || !t.resumable() || !t.intact.keeps() {
+	if last, good := t.Checkpoints.Last(); !t.Checkpoints.Keeps() || good && last == at || !t.resumable() || !t.intact.Keeps() {
 		return nil
 	}
 	var doubted []*Learner
@@ -229,8 +234,8 @@ func (t *Trainer) metadata() (map[string]string, error) {
 		"normalize_features": t.Data.Features.How(),
 	}
 	fields := map[string]any{"recipe": t.Recipe}
-	if t.Sharing.learnt.apart {
-		fields[embedding.KeepersField] = keepers{t.Session.Work.Nodes, t.Session.Work.Owners}
+	if t.Sharing.learnt.Apart {
+		fields[embedding.KeepersField] = tables.KeptBy(t.Session)
 	}
 	if names := t.Options.ClassNames; len(names) > 0 && t.Data.Links == nil {
 		fields["class_names"] = names

@@ -34,6 +34,14 @@ func (t *Learner) Diverged(s *slot.Slot, what string) error {
 	return t.leaving(e, failed)
 }
 
+// blame returns the error of a run: of one that has diverged a Damaged, if that may be the reason.
+func (t *Trainer) blame(ctx context.Context, err error) error {
+	if _, diverged := errors.AsType[*trained.Diverged](err); !diverged {
+		return err
+	}
+	return t.intact.Blame(ctx, err)
+}
+
 // DivergedThere returns what another node found in the step of s.
 func (t *Learner) DivergedThere(s *slot.Slot, node int) error {
 	failed := t.Run.Place()
@@ -123,7 +131,7 @@ func (t *Trainer) drop(ctx context.Context, l *Learner, err error) error {
 	if !diverged || !t.Sweeps() {
 		return err
 	}
-	err = t.intact.blame(ctx, err)
+	err = t.blame(ctx, err)
 	if _, damaged := errors.AsType[*Damaged](err); damaged {
 		return err
 	}

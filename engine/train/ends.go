@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"runtime/pprof"
 
@@ -47,7 +46,7 @@ func (t *Trainer) Epoch(ctx context.Context) error {
 	if err := t.Each(ctx, (*Learner).check); err != nil {
 		return err
 	}
-	if err := t.intact.verify(ctx); err != nil {
+	if err := t.intact.Verify(ctx); err != nil {
 		if ctx.Err() != nil {
 			return t.Stopped(ctx)
 		}
@@ -62,7 +61,7 @@ func (t *Trainer) Epoch(ctx context.Context) error {
 	if err := t.Each(ctx, (*Learner).conclude); err != nil {
 		return err
 	}
-	t.intact.agreed()
+	t.intact.Agreed()
 	if !t.Session.Alone() && t.whole && !t.Lead().Done() {
 		if err := t.learnFrom(ctx, t.ended()); err != nil {
 			if ctx.Err() != nil {
@@ -154,7 +153,8 @@ func (t *Learner) conclude(ctx context.Context) error {
 	case !t.Run.Method.Whole(t):
 		e.Hash = t.Run.Method.Hash(t)
 	case t.Rows.Apart():
-		e.Hash, err = t.Run.Sharing.learnt.hash(ctx, t)
+		t.Run.Device.Read32(t.Host, t.Weights)
+		e.Hash, err = t.Run.Sharing.learnt.Hash(ctx, t.Run.Session, t.Rows, t.At.Epoch, e.Steps, t.Host)
 	default:
 		e.Hash = t.Hash()
 	}
@@ -212,7 +212,9 @@ func (t *Learner) Evaluate(ctx context.Context) (*evaluate.Result, error) {
 	defer pprof.SetGoroutineLabels(t.Run.Phases.Other)
 	pprof.SetGoroutineLabels(t.Run.Phases.Evaluate)
 	at := evaluate.Moment{Epoch: t.At.Epoch, Step: t.Run.Batches.Steps + t.Index}
-	t.Rows.Serve(at.Epoch, at.Step)
+	if t.Rows.Apart() {
+		t.Rows.Serve(at.Epoch, at.Step)
+	}
 	return t.Run.Infer.Evaluate(ctx, t.view, at, t.Fault)
 }
 
@@ -233,36 +235,18 @@ func (t *Learner) commit() {
 	}
 }
 
-// A Share is a node's part of an epoch, which it sends to all others at the end.
-type Share struct {
-	Rows         epoch.Rows
-	Edges, Slots uint64
-	Seen         uint64 // edges, where groups train in isolation
-	Sent         peer.Counts
-	Phases       epoch.Phases
-	Seconds      float64
-	Hash         [sha256.Size]byte // of all weights; zeros: others report it
-	Unsound      uint64            // 1: a weight that this node trains, of a part of them, is not finite
-	Schedule     uint64            // digest of the entry of the next epoch; 0: there is no schedule
-}
+// A Share is a node's part of an epoch.
+type Share = trained.Share
 
-// Differing is the error of nodes that did the same and came to different weights.
-type Differing struct {
-	Epoch int
-	Nodes [2]string
-	Model string // of a sweep: the name of the model
-}
-
-func (e *Differing) Error() string {
-	return fmt.Sprintf("after epoch %d, node %s and node %s have different weights%s, though both made the same updates: one of them has faulty memory, or computes with other instructions than the other (see {doctor}): train on nodes of one kind, or without the one that is at fault", e.Epoch, e.Nodes[0], e.Nodes[1], e.Model)
-}
+// Differing is trained.Differing.
+type Differing = trained.Differing
 
 // agree combines what all nodes did of an epoch, the same on each of them.
 func (t *Learner) agree(ctx context.Context, e *trained.Epoch) error {
 	s := t.Run.Session
 	mine := Share{Rows: e.Rows, Edges: e.Edges, Slots: uint64(e.Slots), Sent: e.Sent, Phases: e.Phases, Seconds: e.Seconds, Schedule: t.Run.foreseen()}
 	t.Run.Method.Mine(t, &mine)
-	if err := mine.sign(e.Hash); err != nil {
+	if err := mine.Sign(e.Hash); err != nil {
 		return err
 	}
 	if !t.complete() && !t.sound() {
@@ -308,7 +292,7 @@ func (t *Learner) agree(ctx context.Context, e *trained.Epoch) error {
 			}
 			return &session.Agreed{Err: d}
 		}
-		of.add(e, float64(len(messages)))
+		of.Add(e, float64(len(messages)))
 	}
 	if unsound {
 		return t.Diverged(nil, "a weight")
@@ -316,36 +300,4 @@ func (t *Learner) agree(ctx context.Context, e *trained.Epoch) error {
 	e.Strategy, e.Why = t.Run.Sharing.Strategy, t.Run.Sharing.Why
 	t.Run.Method.Report(t, e, Share{Seen: seen})
 	return nil
-}
-
-func (h *Share) sign(hash string) error {
-	b, err := hex.DecodeString(hash)
-	if n := copy(h.Hash[:], b); err != nil || n != len(h.Hash) && n != 0 {
-		return errors.New("the digest of the weights is none")
-	}
-	return nil
-}
-
-// Read parses the share of another node.
-func (h *Share) Read(m []byte) error {
-	if n, err := binary.Decode(m, binary.LittleEndian, h); err != nil || n != len(m) {
-		return fmt.Errorf("sent a malformed epoch report (%d bytes)", len(m))
-	}
-	p := h.Phases
-	for _, x := range []float64{h.Seconds, p.Sample, p.Gather, p.Compute, p.Reduce, p.Wait} {
-		if !IsNumber(x) || x < 0 {
-			return fmt.Errorf("says that it took %g s for an epoch, or a part of it", x)
-		}
-	}
-	return nil
-}
-
-// add adds one node's share to the epoch of all.
-func (h *Share) add(e *trained.Epoch, nodes float64) {
-	e.Rows.Add(h.Rows)
-	e.Edges += h.Edges
-	e.Slots = max(e.Slots, int(min(h.Slots, 1<<20)))
-	e.Sent.Add(h.Sent)
-	e.Seconds = max(e.Seconds, h.Seconds)
-	e.Phases.AddShare(h.Phases, 1/nodes)
 }

@@ -2,7 +2,6 @@ package train_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"math"
 	"os"
@@ -102,22 +101,4 @@ func TestRunsGoOnFromTheFirstFormat(t *testing.T) {
 			}
 		}
 	}
-}
-
-// FuzzShare reads what nodes report to each other, which may be anything.
-func FuzzShare(f *testing.F) {
-	for _, v := range []any{&train.Share{Seconds: 1, Rows: epoch.Rows{Local: 5}}, &train.Share{Seconds: math.NaN()}} {
-		b, err := binary.Append(nil, binary.LittleEndian, v)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
-		f.Add(b[:len(b)-1])
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var h train.Share
-		if err := h.Read(b); err == nil && (h.Seconds < 0 || math.IsNaN(h.Seconds) || len(b) != binary.Size(&h)) {
-			t.Errorf("%+v", h)
-		}
-	})
 }

@@ -101,11 +101,9 @@ func (t *Learner) embed(ctx context.Context) error {
 		Vertices: int(r.Data.About.Vertices), Columns: t.Recipe.Embeddings, Seed: t.Recipe.Seed, Optimizer: t.Recipe.Optimizer,
 		Features: r.Data.About.Features - t.Recipe.Embeddings, Bare: t.Recipe.Bare,
 		Shards: len(r.Data.Shards) + len(r.Session.Work.Nodes), Device: r.Device,
-		Layout: &r.Session.Layout, Self: r.Session.Work.Self, Apart: r.Sharing.learnt.apart,
+		Layout: &r.Session.Layout, Self: r.Session.Work.Self, Apart: r.Sharing.learnt.Apart,
 	})
-	if t.Rows.Apart() {
-		r.Session.Source.Guard(t.Rows)
-	}
+	r.Session.Source.Guard(t.Rows)
 	t.Extras = append(t.Extras, t.Rows)
 	return t.Rows.Join(ctx, r.Session, r.Data)
 }

@@ -61,20 +61,26 @@ func (t *Trainer) goOn(ctx context.Context, all []session.Greeting, best int) er
 			return err
 		}
 		for k, l := range t.Learners {
-			own := had[k].Under
-			if !mine.Have || l.At.Epoch != had[k].Epoch {
-				own = trained.Epoch{}
+			if !mine.Have {
+				had[k].Epoch = 0
 			}
-			// The other node reports its own work on the epoch under way: this one
-			// reports what it did, as far as it knows.
-			of := l.At.Under
-			own.Epoch, own.Model, own.Steps, own.Rate, own.Seconds = of.Epoch, of.Model, of.Steps, of.Rate, max(own.Seconds, of.Seconds)
-			l.At.Under = own
+			keepUnder(l, had[k].Epoch, had[k].Under)
 		}
 	}
 	// Nodes at the same step may or may not have received the time of the epoch before.
 	t.tuned(from.DealTuning())
 	return nil
+}
+
+// keepUnder keeps what this node had done of an epoch, if that is under way. The other node, whose
+// checkpoint was taken over, reports its own work on it: this one reports what it did, as far as it knows.
+func keepUnder(t *Learner, epoch int, own trained.Epoch) {
+	of := &t.At.Under
+	if t.At.Epoch != epoch {
+		own = trained.Epoch{}
+	}
+	own.Epoch, own.Model, own.Steps, own.Rate, own.Seconds = of.Epoch, of.Model, of.Steps, of.Rate, max(own.Seconds, of.Seconds)
+	*of = own
 }
 
 // greeting returns this node's greeting, after resuming from its own checkpoint if

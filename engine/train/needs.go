@@ -54,7 +54,7 @@ func (t *Trainer) once() bool { return t.Recipe.EvalEvery >= t.Recipe.Epochs }
 // written from.
 func (t *Trainer) WeightBytes() (bytes uint64) {
 	for _, l := range t.Learners {
-		bytes += 4*uint64((7+t.Method.Rows())*l.Model.Size()) + task.Bytes(l.Model.Added()) + t.Sharing.learnt.bytes(l)
+		bytes += 4*uint64((7+t.Method.Rows())*l.Model.Size()) + task.Bytes(l.Model.Added()) + t.Sharing.learnt.Bytes(t.Session, &l.Recipe, &t.Data.About)
 	}
 	return bytes
 }

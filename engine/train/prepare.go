@@ -194,7 +194,7 @@ func (t *Trainer) announce(n *Needs) {
 	}
 	if !t.Session.Alone() {
 		f.Notes = append(f.Notes, t.Sharing.notes(t.Session, t.described().Isolated)...)
-		f.Notes = append(f.Notes, t.Sharing.learnt.notes(t)...)
+		f.Notes = append(f.Notes, t.Sharing.learnt.Notes(t.Session, &t.Recipe, &t.Data.About)...)
 		sent := t.Session.Start.Read()
 		t.Log.Info("this node knows what it must of the others' shards", "replicated", t.Session.Replica.Replicated,
 			"bytes", t.Session.Replica.Bytes, "file_bytes", t.Session.Replica.Filed, "brought", sent.Bytes[peer.Topology]+sent.Bytes[peer.Shard])

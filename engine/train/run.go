@@ -82,6 +82,15 @@ type Options struct {
 	Measure func() budget.Memory
 }
 
+// Verify is how a run learns whether its shards are whole; else it ends as Damaged, or ErrUnverified.
+type (
+	Verify  = session.Verify
+	Damaged = session.Damaged
+)
+
+// ErrUnverified is session.ErrUnverified.
+var ErrUnverified = session.ErrUnverified
+
 // A Forecast is what a run will take, announced before its first step.
 type Forecast struct {
 	Device  string   `json:"device"`
@@ -134,7 +143,7 @@ func Run(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o Options)
 		}
 	}()
 	err = t.Run(ctx)
-	trusted = t.intact.trusted()
+	trusted = t.intact.Trusted()
 	// The others return the same error, or find out by themselves that a node is gone.
 	if err == nil || Together(err) {
 		t.Session.Leave(ctx, t.Log)
@@ -196,7 +205,7 @@ func (t *Trainer) Run(ctx context.Context) error {
 			if !errors.Is(err, ErrUnverified) {
 				t.Session.Doubt(ctx)
 			}
-			end(unsound(err))
+			end(session.Unsound(err))
 		})
 	}
 	var err error

@@ -76,7 +76,7 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 		return err
 	}
 	t.Session.Watch(verify)
-	t.intact = newIntact(t.Session)
+	t.intact = session.NewTrust(t.Session)
 	// What a model needs of its blocks does not depend on the graph, which is not known
 	// yet.
 	model, err := nn.New(r.Model, 1, 1)

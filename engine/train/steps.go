@@ -98,7 +98,7 @@ func (t *Learner) Begin(epoch int) {
 func (t *Trainer) StepAll(ctx context.Context, s *slot.Slot, later []*slot.Slot) error {
 	s.Staged.Arrive()
 	defer s.Staged.Leave()
-	t.intact.stepped = true
+	t.intact.Stepped()
 	if err := t.Arrive(ctx, s); err != nil {
 		if ctx.Err() != nil {
 			return t.Stopped(ctx)
@@ -125,7 +125,8 @@ func (t *Trainer) Arrive(ctx context.Context, s *slot.Slot) error {
 	pprof.SetGoroutineLabels(t.Phases.Gather)
 	defer pprof.SetGoroutineLabels(t.Phases.Other)
 	start := time.Now()
-	far, err := t.Sharing.learnt.bring(ctx, t, s)
+	l := t.Lead()
+	far, err := t.Sharing.learnt.Bring(ctx, t.Session, l.Rows, s, l.At.Epoch, t.Dealt(s.Step).Asking)
 	if err != nil {
 		return err
 	}
@@ -247,7 +248,7 @@ const (
 
 // WantsAll returns Due where this node wants all to write a checkpoint.
 func (t *Trainer) WantsAll() uint64 {
-	if t.Sharing.learnt.apart && t.Checkpoints.Due() {
+	if t.Sharing.learnt.Apart && t.Checkpoints.Due() {
 		return Due
 	}
 	return 0

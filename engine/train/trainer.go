@@ -82,7 +82,7 @@ type stopping struct {
 	Together bool                    // all nodes have settled, so that all write a checkpoint
 	Asked    atomic.Pointer[error]   // the request to end the run; nil: none
 	quit     context.CancelCauseFunc // ends a run that goes on despite that; see patience
-	intact   intact
+	intact   session.Trust
 	vouched  *session.Vouched // the connection to the other nodes; nil: the run shares or verifies nothing
 }
 
@@ -114,7 +114,7 @@ func NewTrainer(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o O
 	if t.Method, err = t.newMethod(); err != nil {
 		return nil, err
 	}
-	if err := t.Sharing.learnt.decide(ctx, t); err != nil {
+	if err := t.Sharing.learnt.Decide(ctx, t.Session, &t.Recipe, t.WeightBytes, budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has); err != nil {
 		if Together(err) {
 			t.Session.Leave(ctx, t.Log)
 		}
@@ -257,7 +257,7 @@ func (t *Trainer) Train(ctx context.Context) error {
 			_, broken := errors.AsType[*slot.Broken](err)
 			_, damaged := errors.AsType[*Damaged](err)
 			if diverged || unsaved || broken || damaged {
-				return t.intact.blame(ctx, err)
+				return t.blame(ctx, err)
 			}
 			if t.Sweeps() && t.dropUnsound(ctx) != nil {
 				return err // none is left to keep: the run reports it when it goes on

@@ -40,13 +40,19 @@ type Weighed struct {
 	kind    *task.Kind
 	links   *link.Spec // of task link; nil: not known, or of another task
 	decoder string     // of pairs; "": vertices were learnt
-	rows    []float32  // learnt ones of the vertices, which lie in file; nil: there are none
-	columns int        // of rows
-	file    *checkpoint.File
+	learnt
 	// training is the resolved recipe as JSON; "": not known.
 	training string
 	recipe   *recipe.Recipe // the same; nil: of a model file
 	names    []string       // of the classes, or of columns of other targets
+}
+
+// learnt are the rows of vertices that a model has learnt, which lie in its file; those of one that has
+// learnt none have no columns.
+type learnt struct {
+	rows    []float32
+	columns int
+	file    *checkpoint.File
 }
 
 // Hash returns the hex SHA-256 of weights: 32-bit floats, little-endian, in the order of the
@@ -209,9 +215,9 @@ func weighedOfModel(file *checkpoint.File, index int) (*Weighed, error) {
 }
 
 // fill makes the model, and reads its weights, with the learnt rows that it reads, if any.
-func (w *Weighed) fill(file *checkpoint.File, spec nn.Spec, prefix string, learnt int) (err error) {
-	if w.columns = learnt; learnt > 0 {
-		p := embedding.Param(int(w.about.Vertices), learnt)
+func (w *Weighed) fill(file *checkpoint.File, spec nn.Spec, prefix string, columns int) (err error) {
+	if w.columns = columns; columns > 0 {
+		p := embedding.Param(int(w.about.Vertices), columns)
 		if file.Text(embedding.KeepersField) != "" && !file.Has(prefix+p.Name) {
 			return ErrInParts
 		}

@@ -1,19 +1,10 @@
-package train
+package session
 
 import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/hopmesh/hopmesh/engine/session"
-	"github.com/hopmesh/hopmesh/engine/trained"
 )
-
-// Verify is how a run learns whether its shards are whole.
-type Verify = session.Verify
-
-// ErrUnverified is session.ErrUnverified.
-var ErrUnverified = session.ErrUnverified
 
 // Damaged ends a run in which a node has read something else of its shards than they should
 // hold. What the run has computed since the last epoch's end or checkpoint is not kept.
@@ -23,27 +14,28 @@ func (e *Damaged) Error() string { return e.Err.Error() }
 
 func (e *Damaged) Unwrap() error { return e.Err }
 
-// intact is what a run knows of the shards that its nodes read. Training begins before they
+// Trust is what a run knows of the shards that its nodes read. Training begins before they
 // are verified; no epoch ends and no checkpoint is written until they are.
-type intact struct {
-	session *session.Session
+type Trust struct {
+	session *Session
 	known   bool // all nodes have verified what they read, in this run
 	stepped bool // there are steps since the nodes last agreed
 }
 
-func newIntact(s *session.Session) intact { return intact{session: s, known: !s.Verifies()} }
+// NewTrust returns what a run knows when it begins.
+func NewTrust(s *Session) Trust { return Trust{session: s, known: !s.Verifies()} }
 
-// unsound returns the error of a run whose shards are not, or may not be, what they were.
-func unsound(err error) error {
+// Unsound returns the error of a run whose shards are not, or may not be, what they were.
+func Unsound(err error) error {
 	if errors.Is(err, ErrUnverified) {
 		return err // the shards could not be read now, and may well be whole
 	}
 	return &Damaged{err}
 }
 
-// verify waits until this node knows that its shards are whole. The others learn of damage
+// Verify waits until this node knows that its shards are whole. The others learn of damage
 // before this one ends, so that none keeps what it has computed with the numbers from here.
-func (i *intact) verify(ctx context.Context) error {
+func (i *Trust) Verify(ctx context.Context) error {
 	err := i.session.Verify(ctx, true)
 	switch {
 	case ctx.Err() != nil:
@@ -53,15 +45,18 @@ func (i *intact) verify(ctx context.Context) error {
 	case !errors.Is(err, ErrUnverified):
 		i.session.Doubt(ctx)
 	}
-	return unsound(err)
+	return Unsound(err)
 }
 
-// agreed notes that all nodes have verified what they read up to now: none sends its part of
+// Agreed notes that all nodes have verified what they read up to now: none sends its part of
 // an epoch's end before that.
-func (i *intact) agreed() { i.known, i.stepped = true, false }
+func (i *Trust) Agreed() { i.known, i.stepped = true, false }
 
-// keeps reports whether a checkpoint of where the run stands may be kept.
-func (i *intact) keeps() bool {
+// Stepped notes that a step begins.
+func (i *Trust) Stepped() { i.stepped = true }
+
+// Keeps reports whether a checkpoint of where the run stands may be kept.
+func (i *Trust) Keeps() bool {
 	if !i.stepped {
 		return true
 	}
@@ -69,9 +64,9 @@ func (i *intact) keeps() bool {
 	return (i.known || i.session.Alone()) && i.session.Doubted() == "" && i.session.Verify(context.Background(), false) == nil
 }
 
-// confirmed reports whether all nodes know that what they have read is whole: a checkpoint in
+// Confirmed reports whether all nodes know that what they have read is whole: a checkpoint in
 // the middle of an epoch depends on the shards of all.
-func (i *intact) confirmed(ctx context.Context) bool {
+func (i *Trust) Confirmed(ctx context.Context) bool {
 	if !i.session.Verifies() {
 		return true
 	}
@@ -82,13 +77,13 @@ func (i *intact) confirmed(ctx context.Context) bool {
 	return true
 }
 
-// blame returns the error of a run that has diverged: a Damaged if numbers of a damaged shard
-// may be the reason.
-func (i *intact) blame(ctx context.Context, err error) error {
-	if _, diverged := errors.AsType[*trained.Diverged](err); !diverged || !i.session.Verifies() {
+// Blame returns the error of a run that has diverged: a Damaged if numbers of a damaged shard may be the
+// reason.
+func (i *Trust) Blame(ctx context.Context, err error) error {
+	if !i.session.Verifies() {
 		return err
 	}
-	if damage := i.verify(ctx); damage != nil {
+	if damage := i.Verify(ctx); damage != nil {
 		if ctx.Err() != nil || errors.Is(damage, ErrUnverified) {
 			return err
 		}
@@ -100,5 +95,5 @@ func (i *intact) blame(ctx context.Context, err error) error {
 	return err
 }
 
-// trusted reports whether what nodes have brought from each other may serve another run.
-func (i *intact) trusted() bool { return i.known && i.session.Doubted() == "" }
+// Trusted reports whether what nodes have brought from each other may serve another run.
+func (i *Trust) Trusted() bool { return i.known && i.session.Doubted() == "" }

@@ -1,0 +1,134 @@
+// Package tables places the learnt rows of a run's vertices: on all of its nodes, or those of each shard
+// on its owner and on one node more. It brings rows to the nodes that read them in a step, and together
+// from the checkpoints of several nodes when a run goes on.
+//
+// It knows no model, and neither steps nor epochs: package embedding keeps and updates rows, and package
+// train says when.
+package tables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/checkpoint"
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/embedding"
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/session"
+	"github.com/hopmesh/hopmesh/engine/slot"
+)
+
+// A Placement is where the learnt rows of a run's vertices are, which all nodes decide alike.
+type Placement struct {
+	Apart bool // a row is with its shard's owner and one more node; else all nodes have all
+
+	far  gather.Rows // those of other nodes that the step under way reads
+	done bool        // this node goes on from a checkpoint of its own that has all rows
+}
+
+// roomForRows is the message in which nodes say whether they have room for all rows. It comes before
+// those in which they say what memory they need.
+var roomForRows = exchange.Tag{Lane: exchange.LaneMessages, Index: 3}
+
+// Decide decides where rows are: where the recipe leaves it open, each node has all if all nodes have
+// room for them. weights are the bytes of a model with all rows, has is the memory of this node.
+func (p *Placement) Decide(ctx context.Context, s *session.Session, r *recipe.Recipe, weights func() uint64, has uint64) error {
+	if s.Alone() || !r.MayPart() {
+		return nil
+	}
+	if r.EmbeddingsAt == recipe.AtOwners {
+		p.Apart = true
+		return nil
+	}
+	fits := byte(0)
+	if embedding.Fits(weights(), has-min(has, budget.Program)) {
+		fits = 1
+	}
+	all, err := s.GatherVersioned(ctx, roomForRows, []byte{fits})
+	if err != nil {
+		return fmt.Errorf("hear which nodes have room for the learnt rows of all vertices: %w", err)
+	}
+	for node, m := range all {
+		if len(m) != 1 {
+			return fmt.Errorf("node %s says in %d bytes whether it has room for the learnt rows of all vertices", s.Name(node), len(m))
+		}
+		p.Apart = p.Apart || m[0] == 0
+	}
+	return nil
+}
+
+// Bytes returns the memory of a table on this node.
+func (p *Placement) Bytes(s *session.Session, r *recipe.Recipe, about *dataset.About) uint64 {
+	if !p.Apart {
+		return bytes(r, about, about.Vertices)
+	}
+	return bytes(r, about, embedding.Held(&s.Layout, s.Work.Self))
+}
+
+// bytes returns the memory of so many rows.
+func bytes(r *recipe.Recipe, about *dataset.About, rows uint64) uint64 {
+	return embedding.Bytes(rows, about.Features-r.Embeddings, r.Embeddings, r.Optimizer)
+}
+
+// Notes returns which nodes have which rows, the same on all of several nodes.
+func (p *Placement) Notes(s *session.Session, r *recipe.Recipe, about *dataset.About) []string {
+	if r.Embeddings == 0 {
+		return nil
+	}
+	all := budget.Format(bytes(r, about, about.Vertices))
+	if !p.Apart {
+		return []string{fmt.Sprintf("each node has the learnt rows of all vertices, with what the optimizer and the best epoch keep of them: %s", all)}
+	}
+	most := uint64(0)
+	for node := range s.Work.Nodes {
+		most = max(most, embedding.Held(&s.Layout, node))
+	}
+	return []string{fmt.Sprintf("the learnt rows of a shard's vertices are on its owner and on the next node, with what the optimizer and the best epoch keep of them: a node has up to %s, of %s in all", budget.Format(bytes(r, about, most)), all)}
+}
+
+// Bring brings the rows of other nodes that a step reads, as they are after the step before, and lets
+// others read those that are here. It returns nil where all rows are on each node.
+func (p *Placement) Bring(ctx context.Context, x *session.Session, t *embedding.Table, s *slot.Slot, epoch int, o gather.Options) (*gather.Rows, error) {
+	if !p.Apart {
+		return nil, nil
+	}
+	t.Serve(epoch, s.Step)
+	if err := x.Source.Gather(ctx, &p.far, s.Sets, uint32(epoch), uint32(s.Step), o, &s.Tally); err != nil {
+		return nil, err
+	}
+	s.Gathered, s.Remote = p.far.Local+p.far.Remote, p.far.Remote
+	return &p.far, nil
+}
+
+// Hash returns the hash of weights and all rows at the end of an epoch of so many steps, where no node has
+// all rows.
+func (p *Placement) Hash(ctx context.Context, s *session.Session, t *embedding.Table, epoch, steps int, weights []float32) (string, error) {
+	return embedding.Hash(ctx, t, s.Exchange, exchange.Tag{Epoch: uint32(epoch), Step: uint32(steps)}, weights, &s.Start)
+}
+
+// ErrPart is why a node's last checkpoint is not that of a whole run.
+var ErrPart = errors.New("it has the learnt rows of some vertices")
+
+// Complete has the nodes of a run that keep its model write checkpoints with all rows when the run is
+// done, and the others offer theirs until these are written. epoch is one that no step has. trained is
+// whether the run has made an update.
+func (p *Placement) Complete(ctx context.Context, s *session.Session, t *embedding.Table, f *checkpoint.Folder, epoch int, keeps, trained bool, save func() error) error {
+	if !p.Apart {
+		return nil
+	}
+	tag := exchange.Tag{Epoch: uint32(epoch)}
+	embedding.Offer(t, s.Exchange, tag)
+	switch {
+	case !keeps:
+		return ErrPart
+	case p.done && !trained:
+		return nil // it was done before
+	}
+	t.Whole(ctx, s.Exchange, tag, &s.Start)
+	f.Forget() // the last has some rows
+	return save()
+}
