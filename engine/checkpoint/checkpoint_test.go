@@ -231,3 +231,67 @@ func FuzzFile(f *testing.F) {
 		}
 	})
 }
+
+// A section that comes in parts makes the file that it makes at once, and is read once.
+func TestSectionsInParts(t *testing.T) {
+	dir, reads := t.TempDir(), 0
+	whole := numbers("", first, params[:1]...)
+	parts := Section{Params: params[:1], Here: true, Parts: func(write func([]float32) error) error {
+		reads++
+		row := whole.Read(nil)[params[0].Offset:][:params[0].Rows*params[0].Cols]
+		return errors.Join(write(row[:2]), write(row[2:]))
+	}}
+	var files [2][]byte
+	for i, s := range []Section{whole, parts} {
+		path := filepath.Join(dir, fmt.Sprint(i))
+		if err := WriteFile(path, []Section{s}, map[string]string{"x": "y"}, noFault); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[i] = b
+	}
+	if !bytes.Equal(files[0], files[1]) || reads != 1 {
+		t.Errorf("read %d times, it makes another file", reads)
+	}
+	short := parts
+	short.Parts = func(write func([]float32) error) error { return write([]float32{1}) }
+	if err := WriteFile(filepath.Join(dir, "short"), []Section{short}, map[string]string{}, noFault); err == nil || !strings.Contains(err.Error(), "are missing") {
+		t.Errorf("of a section that is cut short: %v", err)
+	}
+}
+
+// A run that ends leaves the checkpoint of a step before, which may take the last one's place.
+func TestTheStepBeforeIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	f := folder(dir)
+	save(t, f, Place{1, 1, 1})
+	save(t, f, Place{1, 4, 1})
+	if err := f.SaveBefore([]Section{numbers("", first, params...)}, map[string]string{"step": "3"}, noFault); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if last, before := steps(t, dir); last != "4" || before != "3" {
+		t.Errorf("left are %q and %q", last, before)
+	}
+	if err := f.Return(); err != nil {
+		t.Fatal(err)
+	}
+	if last, before := steps(t, dir); last != "3" || before != "" {
+		t.Errorf("gone back to are %q and %q", last, before)
+	}
+	size := int64(0)
+	err := f.Borrow(5, func([]byte, int, []byte) ([]byte, error) { return []byte("hello"), nil }, func(path string) error {
+		info, err := os.Stat(path)
+		size = info.Size()
+		return err
+	})
+	if left, _ := os.ReadDir(dir); err != nil || size != 5 || len(left) != 1 {
+		t.Errorf("borrowed are %d bytes, left %v, %v", size, left, err)
+	}
+	if err := f.Remove(); err != nil || f.Exists() {
+		t.Errorf("it is not removed: %v", err)
+	}
+}

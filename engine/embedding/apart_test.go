@@ -14,8 +14,10 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/graph/generate"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
@@ -384,5 +386,46 @@ func TestRowsMove(t *testing.T) {
 				t.Errorf("node %s of %v:\n%sand undisturbed:\n%s", c.nodes[node], c.nodes, traintest.Learnt(got), traintest.Learnt(want[epochs:epochs+1]))
 			}
 		}
+	}
+}
+
+// A table larger than the memory of each of three nodes is trained by them together. One of them alone
+// refuses it in a sentence.
+func TestATableLargerThanANode(t *testing.T) {
+	src, err := generate.New(generate.Options{Kind: "sbm", Vertices: 3600, Edges: 20_000, Classes: 4, Communities: 16, Inside: 0.9, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards := traintest.Cut(t, src, 6)
+	r := learning("gcn")
+	r.Embeddings, r.Epochs, r.Batch, r.Fanouts, r.EvalEvery = 4096, 1, 5, []int{1, 1}, 1<<20
+	r.Sharing = strategy.Given("leap")
+	table := embedding.Bytes(3600, 0, r.Embeddings, r.Optimizer)
+	o := train.Options{Threads: 1, Memory: table - 1<<20, Dataset: "d", Strategies: strategies.All}
+	o.Measure = func() budget.Memory { return budget.Memory{Free: 2 << 30, Machine: 2 << 30} }
+	folders := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	o.Announce = func(f train.Forecast) {
+		if f.Arenas > o.Memory {
+			t.Errorf("a node has %d bytes in place of %d", f.Arenas, o.Memory)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	m := traintest.NewMesh(3, []int{0, 1, 2, 0, 1, 2})
+	m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
+		if q.Epoch == 1 && q.Step == 3 {
+			cancel(traintest.ErrEnough)
+		}
+		return nil
+	}
+	if _, _, err := m.Run(ctx, r, shards, o, func(node int) string { return folders[node] }); !errors.Is(err, traintest.ErrEnough) {
+		t.Fatal(err)
+	}
+	if n := updates(t, folders[0]); n < 2 {
+		t.Errorf("%d updates were made", n)
+	}
+	r.Sharing = strategy.Settings{}
+	_, err = train.NewTrainer(t.Context(), r, shards, o)
+	if err == nil || !strings.Contains(err.Error(), "the training needs ") || !strings.Contains(err.Error(), "allow more with {agent.memory}") {
+		t.Errorf("one node: %v", err)
 	}
 }
