@@ -351,7 +351,7 @@ func TestRowsMove(t *testing.T) {
 	r.Sharing = strategy.Given("centric")
 	r.Sharing.Deterministic = true
 	folders := map[string]string{}
-	for _, name := range strings.Fields("a b c d e f g h") {
+	for name := range strings.FieldsSeq("a b c d e f g h") {
 		folders[name] = t.TempDir()
 	}
 	for epochs, c := range []struct {

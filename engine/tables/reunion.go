@@ -90,7 +90,7 @@ func (p *Placement) Reunite(ctx context.Context, u *Reunion) (from int, took boo
 	if err != nil {
 		return -1, false, fmt.Errorf("hear which checkpoints the other nodes have: %w", err)
 	}
-	parts, any := p.Apart, false
+	parts, some := p.Apart, false
 	names := make([]keepers, len(messages))
 	u.all = make([]finding, len(messages))
 	for node, m := range messages {
@@ -98,10 +98,10 @@ func (p *Placement) Reunite(ctx context.Context, u *Reunion) (from int, took boo
 			return -1, false, &session.Agreed{Err: fmt.Errorf("node %s %w", u.Session.Name(node), err)}
 		}
 		for _, f := range u.all[node] {
-			parts, any = parts || f.Parts, any || f.Have
+			parts, some = parts || f.Parts, some || f.Have
 		}
 	}
-	if !parts || !any {
+	if !parts || !some {
 		return -1, false, nil
 	}
 	if err := u.choose(names); err != nil {

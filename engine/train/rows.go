@@ -9,12 +9,11 @@ import (
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// learnt is where the learnt rows of a run's vertices are. mark is where the run stood before the last
-// update, with rows, the weights and moments: if a node is lost, others may not have made that update.
+// learnt is where the learnt rows of a run's vertices are.
 type learnt struct {
 	tables.Placement
-	mark Mark
-	rows []tensor.Matrix
+	mark Mark            // where the run stood before the last update, which other nodes may not have made
+	rows []tensor.Matrix // the weights and moments
 }
 
 // reunite has the nodes go on with learnt rows that lie in checkpoints of several of them, and reports
