@@ -3,6 +3,7 @@ package embedding
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
@@ -120,8 +121,11 @@ func (t *Table) Shards(f *checkpoint.File, has []bool) {
 // their moments, then those of the best epoch, if there is one. Where the rows are in parts, in the
 // file or here, they are taken by Take.
 func (t *Table) Read(f *checkpoint.File, _ int) (rows [][]float32, err error) {
-	if t.held != nil || !f.Has(Name) && t.o.Layout != nil {
+	if t.held != nil {
 		return nil, nil
+	}
+	if !f.Has(Name) && t.o.Layout != nil {
+		return t.readParts(f)
 	}
 	prefixes := t.prefixes()
 	if !f.Has(bestPrefix + Name) {
@@ -138,9 +142,66 @@ func (t *Table) Read(f *checkpoint.File, _ int) (rows [][]float32, err error) {
 	return rows, nil
 }
 
+// readParts is Read of a file with the rows of each shard by themselves: shard by shard it returns what
+// Read does of all rows. Where the file lacks some, they are taken by Take from those of other nodes, if
+// there are any.
+func (t *Table) readParts(f *checkpoint.File) (rows [][]float32, err error) {
+	l := t.o.Layout
+	for shard := range l.Owners {
+		if !t.has(shard) {
+			continue
+		}
+		best, p := NoBest, t.paramOf(shard)
+		if f.Has(bestPrefix + p.Name) {
+			best = BestApart
+		}
+		views, err := t.views(f, nil, shard, best)
+		if err != nil {
+			return nil, err
+		}
+		if views == nil && l.Nodes > 1 {
+			return nil, nil
+		}
+		if views == nil {
+			return nil, fmt.Errorf("it has the learnt rows of some vertices, and the others, such as those of shard %d, are on other nodes: start the nodes that trained this job, and then {train.resume}", shard)
+		}
+		rows = append(rows, views...)
+	}
+	return rows, nil
+}
+
+// adoptParts goes on from what readParts has returned.
+func (t *Table) adoptParts(rows [][]float32) {
+	shards := 0
+	for shard := range t.o.Layout.Owners {
+		if t.has(shard) {
+			shards++
+		}
+	}
+	each := len(rows) / shards
+	if each > 1+len(t.moments) {
+		t.best = slices.Grow(t.best, len(t.rows))[:len(t.rows)]
+	}
+	arrays := t.arrays()
+	for shard := range t.o.Layout.Owners {
+		if !t.has(shard) {
+			continue
+		}
+		for i := range each {
+			copy(t.ofShard(arrays[i], shard), rows[i])
+		}
+		rows = rows[each:]
+	}
+}
+
 // Adopt implements checkpoint.Extra.
 func (t *Table) Adopt(rows [][]float32, _ int) {
 	t.best = t.best[:0]
+	if len(rows) > 0 && len(rows[0]) < len(t.rows) { // those of a shard
+		t.lacks = nil
+		t.adoptParts(rows)
+		return
+	}
 	if len(rows) == 0 {
 		t.lacks = make([]bool, len(t.o.Layout.Owners))
 		for shard := range t.lacks {

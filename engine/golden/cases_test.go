@@ -121,6 +121,8 @@ var variants = []variant{
 	{name: "centric,rows", strategy: "centric", bare: true, exact: true, models: some, set: []string{"topology=sharded"}},
 	{name: "leap,rows,stay", strategy: "leap", bare: true, exact: true, set: []string{"leap.mode=stay"}},
 	{name: "leap,rows,migrate", strategy: "leap", bare: true, exact: true, models: some, set: []string{"leap.mode=migrate", "leap.merge=2"}},
+	{name: "leap,rows,owners", strategy: "leap", bare: true, exact: true, models: some, set: []string{"leap.mode=migrate", "leap.merge=2", "train.embeddings_at=owners"}},
+	{name: "centric,rows,owners", strategy: "centric", bare: true, exact: true, models: some, set: []string{"topology=sharded", "train.embeddings_at=owners"}},
 	{name: "leap,rows,full", strategy: "leap", bare: true, full: true, exact: true, models: some},
 	{name: "single,typed,rows", strategy: "single", typed: true, bare: true, exact: true},
 	{name: "leap,typed,rows", strategy: "leap", typed: true, bare: true, exact: true},
