@@ -6,6 +6,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -34,7 +35,7 @@ const (
 // depend on how many other nodes there are: so it stays true while nodes come and go.
 func Alone(o *Outline) (why string, alone bool) {
 	r := o.Recipe
-	if r.Links != nil || r.Split >= len(o.About.Splits) || o.About.Splits[r.Split].Train == 0 || o.About.Vertices == 0 || r.Epochs < 1 || r.EvalEvery < 1 {
+	if r.Links != nil || r.EmbeddingsAt == recipe.AtOwners || r.Split >= len(o.About.Splits) || o.About.Splits[r.Split].Train == 0 || o.About.Vertices == 0 || r.Epochs < 1 || r.EvalEvery < 1 {
 		return "", false
 	}
 	var one, several sum
@@ -169,5 +170,6 @@ func (o *Outline) takes(weights, arena int) uint64 {
 		wider = 3  // layers of exact inference
 	)
 	width := max(o.Recipe.Model.Hidden*max(1, o.Recipe.Model.Heads), o.About.Classes, int(o.entries()))
-	return budget.Program + o.Bytes + rows*numberBytes*uint64(weights) + ahead*uint64(arena) + wider*numberBytes*uint64(width)*o.About.Vertices
+	table := embedding.Bytes(o.About.Vertices, 0, o.Recipe.Embeddings, o.Recipe.Optimizer)
+	return table + budget.Program + o.Bytes + rows*numberBytes*uint64(weights) + ahead*uint64(arena) + wider*numberBytes*uint64(width)*o.About.Vertices
 }
