@@ -231,6 +231,12 @@ func (f *Folder) Remove() error {
 	return remove(f.Path())
 }
 
+// RemoveBefore removes the checkpoint before the last, whichever run has left it.
+func (f *Folder) RemoveBefore() error {
+	f.before = nil
+	return remove(f.BeforePath())
+}
+
 // Return puts the checkpoint before the last in its place, since all nodes go on from there.
 func (f *Folder) Return() error {
 	if err := os.Rename(f.BeforePath(), f.Path()); err != nil {

@@ -94,6 +94,10 @@ func (t *Table) Whole(ctx context.Context, x *exchange.Exchange, tag exchange.Ta
 	t.stream = &stream{ctx: ctx, x: x, tag: tag, tally: tally}
 }
 
+// Unbrought returns why the rows of another node did not come that were to be written with those that are
+// here, if so.
+func (t *Table) Unbrought() error { return t.stream.err }
+
 // has reports whether rows of a shard are here. Of a shard without vertices there are none.
 func (t *Table) has(shard int) bool {
 	return t.o.Layout.Firsts[shard] < t.o.Layout.Firsts[shard+1] && (t.held == nil || t.held.at[shard] >= 0)

@@ -17,6 +17,7 @@ type stream struct {
 	tag   exchange.Tag
 	tally *peer.Tally
 	some  []float32 // of another node
+	err   error     // why rows of another node did not come
 }
 
 // Offer offers the rows of this node's shards to nodes that write all rows into a file, when the run is
@@ -74,7 +75,8 @@ func (s *stream) pass(t *Table, array int, rows []float32, write func([]float32)
 			s.some = make([]float32, window)
 		}
 		if err := s.x.Take(s.ctx, t.o.Layout.Owners[shard], peer.Model, tag, plain.Bytes(s.some[:n]), s.tally); err != nil {
-			return fmt.Errorf("bring the learnt rows of shard %d: %w", shard, err)
+			s.err = fmt.Errorf("bring the learnt rows of shard %d: %w", shard, err)
+			return s.err
 		}
 		return write(s.some[:n])
 	})

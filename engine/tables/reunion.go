@@ -86,7 +86,7 @@ type Reunion struct {
 // this node has taken over where another stands.
 func (p *Placement) Reunite(ctx context.Context, u *Reunion) (from int, took bool, err error) {
 	mine, who := u.find()
-	messages, err := u.Session.Exchange.Gather(ctx, findings, message(&mine, u.Shards, who), &u.Session.Start)
+	messages, err := u.gather(ctx, findings, message(&mine, u.Shards, who))
 	if err != nil {
 		return -1, false, fmt.Errorf("hear which checkpoints the other nodes have: %w", err)
 	}
@@ -111,6 +111,14 @@ func (p *Placement) Reunite(ctx context.Context, u *Reunion) (from int, took boo
 		return -1, false, fmt.Errorf("bring the learnt rows of epoch %d, step %d together: %w", u.course.Epoch, u.course.Step, err)
 	}
 	return u.from, took, nil
+}
+
+// gather returns what all nodes say, of which this may be the only one.
+func (u *Reunion) gather(ctx context.Context, tag exchange.Tag, mine []byte) ([][]byte, error) {
+	if u.Session.Alone() {
+		return [][]byte{mine}, nil
+	}
+	return u.Session.Exchange.Gather(ctx, tag, mine, &u.Session.Start)
 }
 
 // find looks at this node's checkpoints.
@@ -292,7 +300,7 @@ func (u *Reunion) goOn(ctx context.Context) (took, done bool, err error) {
 		}
 	}
 	// Others ask for files that lie where they stay.
-	if _, err := u.Session.Exchange.Gather(ctx, settled, nil, &u.Session.Start); err != nil {
+	if _, err := u.gather(ctx, settled, nil); err != nil {
 		return false, false, fmt.Errorf("wait until the checkpoints of all nodes are where they are asked for: %w", err)
 	}
 	own := mine != nil && mine.compare(&u.course) == 0
@@ -325,8 +333,8 @@ func (u *Reunion) goOn(ctx context.Context) (took, done bool, err error) {
 	if lacks := u.Table.Lacks(); len(lacks) > 0 {
 		return false, false, fmt.Errorf("no node had the rows of shard %d that it said it had", lacks[0])
 	}
-	if !kept {
-		u.Checkpoints.Forget() // this node's has other rows
+	if !kept || mine.Parts && !u.Table.Apart() {
+		u.Checkpoints.Forget() // this node's has other rows, or has in parts what is whole from now on
 	}
 	return !own, kept && !mine.Parts, nil
 }

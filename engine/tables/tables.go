@@ -7,6 +7,7 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,15 +115,14 @@ func (p *Placement) Hash(ctx context.Context, s *session.Session, t *embedding.T
 var ErrPart = errors.New("it has the learnt rows of some vertices")
 
 // Complete has the nodes of a run that keep its model write checkpoints with all rows when the run is
-// done, and the others offer theirs until these are written. epoch is one that no step has. trained is
-// whether the run has made an update.
-func (p *Placement) Complete(ctx context.Context, s *session.Session, t *embedding.Table, f *checkpoint.Folder, epoch int, keeps, trained bool, save func() error) error {
-	if !p.Apart {
-		return nil
-	}
+// done, and the others offer theirs until these are written, as do those that could not keep their own:
+// failed is why. epoch is one that no step has. trained is whether the run has made an update.
+func (p *Placement) Complete(ctx context.Context, s *session.Session, t *embedding.Table, f *checkpoint.Folder, epoch int, keeps, trained bool, failed error, save func() error) error {
 	tag := exchange.Tag{Epoch: uint32(epoch)}
 	embedding.Offer(t, s.Exchange, tag)
 	switch {
+	case failed != nil:
+		return failed
 	case !keeps:
 		return ErrPart
 	case p.done && !trained:
@@ -130,5 +130,6 @@ func (p *Placement) Complete(ctx context.Context, s *session.Session, t *embeddi
 	}
 	t.Whole(ctx, s.Exchange, tag, &s.Start)
 	f.Forget() // the last has some rows
-	return save()
+	err := save()
+	return cmp.Or(t.Unbrought(), err) // rows that did not come are no fault of this node's disk
 }

@@ -107,8 +107,8 @@ func (t *Trainer) saveLast(ctx context.Context) error {
 		return err
 	}
 	apart := &t.Sharing.learnt
-	if err == nil {
-		err = apart.Complete(ctx, t.Session, t.Learners[0].Rows, t.Checkpoints, t.Place().Epoch+1, t.Session.Work.Self < Keepers, apart.rows != nil, t.Save)
+	if apart.Apart { // others need this node's rows, even if it can't keep them
+		err = apart.Complete(ctx, t.Session, t.Learners[0].Rows, t.Checkpoints, t.Place().Epoch+1, t.Session.Work.Self < Keepers, apart.rows != nil, err, t.Save)
 	}
 	could := []byte{1}
 	if err != nil {
@@ -124,13 +124,11 @@ func (t *Trainer) saveLast(ctx context.Context) error {
 			if err != nil && !errors.Is(err, tables.ErrPart) {
 				t.Log.Warn("the last checkpoint could not be written here; another node has it", "node", t.Session.Name(node), "err", checkpoint.Cause(err))
 			}
-			if errors.Is(err, tables.ErrPart) && t.Checkpoints.Keeps() {
-				return t.Checkpoints.Remove() // others have all of it
-			}
+			t.Sharing.learnt.tidy(t, errors.Is(err, tables.ErrPart))
 			return nil
 		}
 	}
-	if err == nil {
+	if err == nil || errors.Is(err, tables.ErrPart) {
 		err = errors.New("no node could keep what was learnt")
 	}
 	return &session.Agreed{Err: err}

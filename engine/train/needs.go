@@ -55,6 +55,9 @@ func (t *Trainer) once() bool { return t.Recipe.EvalEvery >= t.Recipe.Epochs }
 func (t *Trainer) WeightBytes() (bytes uint64) {
 	for _, l := range t.Learners {
 		bytes += 4*uint64((7+t.Method.Rows())*l.Model.Size()) + task.Bytes(l.Model.Added()) + t.Sharing.learnt.Bytes(t.Session, &l.Recipe, &t.Data.About)
+		if t.Sharing.learnt.Apart { // the mark of before the last update, with the best
+			bytes += 4 * uint64((2+len(l.Recipe.Optimizer.Moments()))*l.Model.Size())
+		}
 	}
 	return bytes
 }

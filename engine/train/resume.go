@@ -11,12 +11,16 @@ import (
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// resumeOwn resumes from the last checkpoint, if there is one.
-func (t *Trainer) resumeOwn() error {
+// resumeOwn resumes from the last checkpoint, if there is one. If the nodes of a larger run had learnt
+// rows in parts, it must have them all.
+func (t *Trainer) resumeOwn(ctx context.Context) error {
 	if !t.Checkpoints.Exists() {
 		return nil
 	}
-	_, err := t.resumeLast()
+	if _, err := t.resumeLast(); err != nil {
+		return err
+	}
+	_, err := t.Sharing.learnt.reunite(ctx, t, nil)
 	return err
 }
 

@@ -2,6 +2,8 @@ package train
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/session"
 	"github.com/hopmesh/hopmesh/engine/tables"
@@ -36,8 +38,21 @@ func (r *learnt) reunite(ctx context.Context, t *Trainer, greetings []session.Gr
 	if took {
 		keepUnder(l, had.Epoch, had.Under)
 	}
-	t.tuned(greetings[from].DealTuning())
+	if !t.Session.Alone() {
+		t.tuned(greetings[from].DealTuning())
+	}
 	return true, nil
+}
+
+// here returns an error unless a run that goes on from a checkpoint has all learnt rows that it should:
+// those that it lacks would be what they were before the first step.
+func (*learnt) here(t *Trainer) error {
+	for _, l := range t.Learners {
+		if lacks := l.Rows.Lacks(); len(lacks) > 0 {
+			return fmt.Errorf("the checkpoint that the training goes on from lacks the learnt rows of shard %d", lacks[0])
+		}
+	}
+	return nil
 }
 
 // remember marks where the run stands before an update.
@@ -52,6 +67,22 @@ func (r *learnt) remember(l *Learner) {
 		}
 	}
 	r.mark.Set(l, r.rows)
+}
+
+// tidy removes what other nodes need no more of a run that is done: all of it, of a node that has a part of
+// what others have whole.
+func (r *learnt) tidy(t *Trainer, part bool) {
+	f := t.Checkpoints
+	if !r.Apart || !f.Keeps() {
+		return
+	}
+	err := f.RemoveBefore()
+	if part {
+		err = errors.Join(err, f.Remove())
+	}
+	if err != nil {
+		t.Log.Warn("could not remove a part of what other nodes have whole", "err", err)
+	}
 }
 
 // saveBefore leaves a checkpoint of before the last update, too, if that was made in the epoch under

@@ -213,7 +213,10 @@ func (t *Trainer) Run(ctx context.Context) error {
 	case !t.Session.Alone():
 		err = t.Meet(ctx)
 	case t.Options.Resume:
-		err = t.resumeOwn()
+		err = t.resumeOwn(ctx)
+	}
+	if err == nil {
+		err = t.Sharing.learnt.here(t)
 	}
 	if err == nil {
 		err = t.startFrom(ctx)

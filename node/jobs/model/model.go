@@ -173,7 +173,7 @@ func (m *Models) checkpointOf(ctx context.Context, j plan.Job, l *loan) (string,
 				return here, nil
 			}
 			if errors.Is(damaged, trained.ErrInParts) {
-				return "", api.Conflict("there is no model of job %s yet: %s", j.ID, wording.Text(trained.ErrInParts.Error()))
+				return m.wholeOf(ctx, j, l)
 			}
 			m.damaged.Store(j.ID, true)
 			m.cfg.Damage.Found(damage.Model, j.ID, fmt.Sprintf("the model of job %s is damaged (%v): that of another node is taken, if there is one", j.ID, damaged))
@@ -189,7 +189,7 @@ func (m *Models) checkpointOf(ctx context.Context, j plan.Job, l *loan) (string,
 		case err == nil:
 			bad := jobs.CheckModel(path)
 			if errors.Is(bad, trained.ErrInParts) {
-				return "", api.Conflict("there is no model of job %s yet: %s", j.ID, wording.Text(trained.ErrInParts.Error()))
+				return m.wholeOf(ctx, j, l)
 			}
 			if bad == nil {
 				return m.mend(j, path, here, own), nil
@@ -207,6 +207,31 @@ func (m *Models) checkpointOf(ctx context.Context, j plan.Job, l *loan) (string,
 		return "", api.Conflict("the model of job %s is damaged: start another job, and remove this one with `hopmesh train remove %s`; %v", j.ID, j.ID, damaged)
 	}
 	return "", m.noModel(j, silent)
+}
+
+// wholeOf finds the model of a job whose nodes have parts of it until it is done. Then some have all of it,
+// and others may have what they had before.
+func (m *Models) wholeOf(ctx context.Context, j plan.Job, l *loan) (string, error) {
+	var silent []string
+	if j.State == plan.Done {
+		for _, id := range m.othersOf(j) {
+			path, err := m.borrow(ctx, id, j, l)
+			switch {
+			case err == nil && jobs.CheckModel(path) == nil:
+				return path, nil
+			case ctx.Err() != nil:
+				return "", context.Cause(ctx)
+			case errors.Is(err, errKeeping):
+				return "", m.noRoomFor(j, id, err)
+			case err != nil && mesh.RefusalOf(err) != lead.NotFound:
+				silent = append(silent, fmt.Sprintf("node %s %v", m.cfg.Plan.State().NameOf(id), err))
+			}
+		}
+	}
+	if len(silent) > 0 {
+		return "", m.noModel(j, silent)
+	}
+	return "", api.Conflict("there is no model of job %s yet: %s", j.ID, wording.Text(trained.ErrInParts.Error()))
 }
 
 // mend puts a whole model that was borrowed in place of this node's own, if that is damaged and
