@@ -263,35 +263,77 @@ func TestSectionsInParts(t *testing.T) {
 	}
 }
 
-// A run that ends leaves the checkpoint of a step before, which may take the last one's place.
+// A run that ends leaves the checkpoint of a step before beside the one before the last. Either may take the
+// last one's place, and other nodes may have each.
 func TestTheStepBeforeIsLeft(t *testing.T) {
 	dir := t.TempDir()
 	f := folder(dir)
+	f.Hold()
 	save(t, f, Place{1, 1, 1})
 	save(t, f, Place{1, 4, 1})
-	if err := f.SaveBefore([]Section{numbers("", first, params...)}, map[string]string{"step": "3"}, noFault); err != nil {
+	if err := f.SaveEarlier([]Section{numbers("", first, params...)}, map[string]string{"step": "3"}, noFault); err != nil {
 		t.Fatal(err)
 	}
 	f.Close()
-	if last, before := steps(t, dir); last != "4" || before != "3" {
+	if last, before := steps(t, dir); last != "4" || before != "1" {
 		t.Errorf("left are %q and %q", last, before)
 	}
-	if err := f.Return(); err != nil {
+	for which, name := range []string{LastFile, beforeFile, backFile} {
+		want, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []byte
+		ask := func(question []byte, _ int, _ []byte) ([]byte, error) { return ReadPiece(dir, question) }
+		other := folder(t.TempDir())
+		err = other.Borrow(Which(which), uint64(len(want)), ask, func(path string) (err error) {
+			got, err = os.ReadFile(path)
+			return err
+		})
+		if left, _ := os.ReadDir(other.options.Dir); err != nil || !bytes.Equal(got, want) || len(left) != 0 {
+			t.Errorf("borrowed of %s are %d bytes of %d, left %v, %v", name, len(got), len(want), left, err)
+		}
+	}
+	if err := f.Return(Back); err != nil {
 		t.Fatal(err)
 	}
-	if last, before := steps(t, dir); last != "3" || before != "" {
+	if err := f.SaveEarlier([]Section{numbers("", first, params...)}, map[string]string{}, noFault); err != nil {
+		t.Fatal(err)
+	}
+	if last, before := steps(t, dir); last != "3" || before != "1" {
 		t.Errorf("gone back to are %q and %q", last, before)
 	}
-	size := int64(0)
-	err := f.Borrow(5, func([]byte, int, []byte) ([]byte, error) { return []byte("hello"), nil }, func(path string) error {
-		info, err := os.Stat(path)
-		size = info.Size()
-		return err
-	})
-	if left, _ := os.ReadDir(dir); err != nil || size != 5 || len(left) != 1 {
-		t.Errorf("borrowed are %d bytes, left %v, %v", size, left, err)
+	f.Adopt(Place{1, 3, 1})
+	save(t, f, Place{1, 5, 1})
+	if _, err := os.Stat(f.PathOf(Back)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("all nodes have the one before, and a step's checkpoint is left: %v", err)
 	}
-	if err := f.Remove(); err != nil || f.Exists() {
-		t.Errorf("it is not removed: %v", err)
+	if err := errors.Join(f.RemoveEarlier(), f.Remove(), f.RemoveEarlier()); err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("not removed is %v", left)
+	}
+}
+
+// What other nodes may yet need stays as the one before, though the next checkpoint is of the same place.
+func TestACheckpointOfTheSamePlaceIsKept(t *testing.T) {
+	dir := t.TempDir()
+	f := folder(dir)
+	save(t, f, Place{1, 4, 1})
+	f.Adopt(Place{1, 4, 1})
+	f.Supersede()
+	if last, good := f.Last(); good || !f.Superseded() || !f.Missing() {
+		t.Errorf("the last is of %v", last)
+	}
+	if err := f.Save(Place{1, 4, 1}, []Section{numbers("", first, params...)}, map[string]string{"step": "new"}, noFault); err != nil {
+		t.Fatal(err)
+	}
+	if last, before := steps(t, dir); last != "new" || before != "4" || f.Superseded() {
+		t.Errorf("left are %q and %q", last, before)
+	}
+	save(t, f, Place{1, 5, 1})
+	if last, before := steps(t, dir); last != "5" || before != "new" {
+		t.Errorf("then %q and %q", last, before)
 	}
 }

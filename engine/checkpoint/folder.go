@@ -18,6 +18,24 @@ const LastFile = "last.safetensors"
 // that it is good, and until then the one before stays.
 const beforeFile = "before.safetensors"
 
+// backFile is the name of a checkpoint of one step before the last, which a run leaves when it ends before
+// it is done, where other nodes may not have come further. The one before the last stays beside it: nodes
+// that were killed have no more than that.
+const backFile = "back.safetensors"
+
+// Which is one of the checkpoints in a folder, by its number in messages.
+type Which uint8
+
+// The checkpoints in a folder.
+const (
+	Last Which = iota
+	Before
+	Back
+)
+
+// files are the names of these.
+var files = [...]string{LastFile, beforeFile, backFile}
+
 // Unless a run says otherwise, it writes a checkpoint as often as writing takes a hundredth of its
 // time, within bounds.
 const (
@@ -54,6 +72,7 @@ type Options struct {
 	Interval time.Duration // 0: as often as costs little
 	Steps    int           // of an epoch
 	Single   bool          // only the last is kept, and not the one before it
+	Hold     bool          // the one before the last stays when the run ends: other nodes may have come no further
 	Log      *slog.Logger
 }
 
@@ -67,6 +86,7 @@ type Folder struct {
 	failed bool          // the last that was tried could not be written
 	at     Place         // where the last stands
 	before *Place        // where the one before it stands; nil if none is kept
+	other  bool          // a file lies where the last does that has not all of what this node has there
 }
 
 // NewFolder returns the folder of a run that begins.
@@ -80,8 +100,8 @@ func (f *Folder) Keeps() bool { return f.options.Dir != "" }
 // Path is where the last checkpoint lies.
 func (f *Folder) Path() string { return filepath.Join(f.options.Dir, LastFile) }
 
-// BeforePath is where the checkpoint before the last lies, if there is one.
-func (f *Folder) BeforePath() string { return filepath.Join(f.options.Dir, beforeFile) }
+// PathOf is where one of the checkpoints lies, if there is that one.
+func (f *Folder) PathOf(w Which) string { return filepath.Join(f.options.Dir, files[w]) }
 
 // Exists reports whether a file lies where the last checkpoint does.
 func (f *Folder) Exists() bool {
@@ -137,6 +157,17 @@ func (f *Folder) Adopt(at Place) { *f = Folder{options: f.options, good: true, a
 // Forget notes that there is no checkpoint of where the run stands.
 func (f *Folder) Forget() { *f = Folder{options: f.options} }
 
+// Supersede is Forget where other nodes may yet need what lies there: the next checkpoint that is written,
+// even if it is of the same place, keeps that as the one before it.
+func (f *Folder) Supersede() { *f = Folder{options: f.options, other: true} }
+
+// Superseded reports whether a checkpoint is to be written since the last one has not all that this node
+// has.
+func (f *Folder) Superseded() bool { return f.other }
+
+// Hold has the checkpoint before the last stay when the run has ended.
+func (f *Folder) Hold() { f.options.Hold = true }
+
 // Unsaved says that a checkpoint could not be written.
 type Unsaved struct {
 	Err error
@@ -161,7 +192,10 @@ func (f *Folder) Save(at Place, sections []Section, metadata map[string]string, 
 		return &Unsaved{err, at}
 	}
 	var before *Place
-	if f.good && !f.options.Single {
+	switch {
+	case f.other:
+		f.link()
+	case f.good && !f.options.Single:
 		before = f.keepBefore(at)
 	}
 	var broken error
@@ -176,25 +210,35 @@ func (f *Folder) Save(at Place, sections []Section, metadata map[string]string, 
 	case err != nil:
 		return &Unsaved{err, at}
 	}
-	f.tried, f.good, f.failed, f.at, f.before = time.Now(), true, false, at, before
+	if f.good {
+		_ = remove(f.PathOf(Back)) // of an earlier run: all nodes have come to the checkpoint that is before this one
+	}
+	f.tried, f.good, f.failed, f.at, f.before, f.other = time.Now(), true, false, at, before, false
 	f.took = f.tried.Sub(begun)
 	return nil
 }
 
-// keepBefore keeps the last checkpoint beside the next one, and returns where it stands. It
-// is a link, so that it takes no more room while the next is written.
+// keepBefore keeps the last checkpoint beside the next one, and returns where it stands.
 func (f *Folder) keepBefore(next Place) *Place {
 	if f.at.begins(f.options.Steps) == next.begins(f.options.Steps) {
 		return f.before // they are the same
 	}
-	before := filepath.Join(f.options.Dir, beforeFile)
-	_ = os.Remove(before)
-	if err := os.Link(f.Path(), before); err != nil {
-		f.options.Log.Debug("the checkpoint before the last could not be kept", "err", err)
+	if !f.link() {
 		return nil
 	}
 	at := f.at
 	return &at
+}
+
+// link keeps the last checkpoint beside the next one, and reports whether it could. It is a link, so that it
+// takes no more room while the next is written.
+func (f *Folder) link() bool {
+	_ = os.Remove(f.PathOf(Before))
+	if err := os.Link(f.Path(), f.PathOf(Before)); err != nil {
+		f.options.Log.Debug("the checkpoint before the last could not be kept", "err", err)
+		return false
+	}
+	return true
 }
 
 // GoBack reports whether the last checkpoint is of before a place at which a run has failed.
@@ -215,11 +259,10 @@ func (f *Folder) GoBack(failed Place) bool {
 	return true
 }
 
-// SaveBefore writes a checkpoint of one step before the last one, when the run ends: other nodes may not
-// have come further. It stays when the run has ended.
-func (f *Folder) SaveBefore(sections []Section, metadata map[string]string, fault func() error) error {
-	f.before = nil
-	if err := WriteFile(f.BeforePath(), sections, metadata, fault); err != nil {
+// SaveEarlier writes a checkpoint of one step before the last one, when the run ends: other nodes may not
+// have come further.
+func (f *Folder) SaveEarlier(sections []Section, metadata map[string]string, fault func() error) error {
+	if err := WriteFile(f.PathOf(Back), sections, metadata, fault); err != nil {
 		return &Unsaved{Err: err}
 	}
 	return nil
@@ -231,15 +274,15 @@ func (f *Folder) Remove() error {
 	return remove(f.Path())
 }
 
-// RemoveBefore removes the checkpoint before the last, whichever run has left it.
-func (f *Folder) RemoveBefore() error {
+// RemoveEarlier removes the checkpoints before the last, whichever run has left them.
+func (f *Folder) RemoveEarlier() error {
 	f.before = nil
-	return remove(f.BeforePath())
+	return errors.Join(remove(f.PathOf(Before)), remove(f.PathOf(Back)))
 }
 
-// Return puts the checkpoint before the last in its place, since all nodes go on from there.
-func (f *Folder) Return() error {
-	if err := os.Rename(f.BeforePath(), f.Path()); err != nil {
+// Return puts an earlier checkpoint in the place of the last, since all nodes go on from there.
+func (f *Folder) Return(w Which) error {
+	if err := os.Rename(f.PathOf(w), f.Path()); err != nil {
 		return fmt.Errorf("go back to the checkpoint before the last: %w", err)
 	}
 	return syncFolder(f.options.Dir)
@@ -268,9 +311,9 @@ func (f *Folder) FallBack(usable func(path string) error) error {
 	return syncFolder(f.options.Dir)
 }
 
-// Close removes the checkpoint before the last, when the run has ended.
+// Close removes the checkpoint before the last, when the run has ended, unless it is held.
 func (f *Folder) Close() {
-	if f.before != nil {
+	if f.before != nil && !f.options.Hold {
 		_ = os.Remove(filepath.Join(f.options.Dir, beforeFile))
 	}
 }

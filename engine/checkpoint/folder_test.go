@@ -249,10 +249,11 @@ func FuzzPiece(f *testing.F) {
 	f.Add(uint64(math.MaxUint64), uint64(1), []byte(nil))
 	f.Add(uint64(0), uint64(math.MaxUint64), []byte(nil))
 	f.Add(uint64(0), uint64(1), []byte{1})
+	f.Add(uint64(0), uint64(1), []byte{byte(Last)})
 	f.Fuzz(func(t *testing.T, at, n uint64, more []byte) {
 		question := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, at), n)
 		b, err := ReadPiece(dir, append(question, more...))
-		if inside := len(more) == 0 && n > 0 && n <= 17 && at <= 17-n; (err == nil) != inside || inside && string(b) != "all that there is"[at:at+n] {
+		if inside := (len(more) == 0 || len(more) == 1 && more[0] == byte(Last)) && n > 0 && n <= 17 && at <= 17-n; (err == nil) != inside || inside && string(b) != "all that there is"[at:at+n] {
 			t.Errorf("%d bytes from %d on are %q, %v", n, at, b, err)
 		}
 		if err != nil && !errors.Is(err, peer.ErrRefused) {

@@ -15,17 +15,21 @@ import (
 // mostPiece is how many bytes of a file are asked for at a time. Tests ask for less.
 var mostPiece uint64 = 32 << 20
 
-// ReadPiece answers another node that asks for a piece of the last checkpoint in a folder.
-// Its errors wrap peer.ErrRefused.
+// ReadPiece answers another node that asks for a piece of the last checkpoint in a folder or, if a byte of
+// the question says so, of another one. Its errors wrap peer.ErrRefused.
 func ReadPiece(dir string, question []byte) ([]byte, error) {
-	if len(question) != 16 || dir == "" {
+	which := Last
+	if len(question) == 17 {
+		which, question = Which(question[16]), question[:16]
+	}
+	if len(question) != 16 || dir == "" || int(which) >= len(files) {
 		return nil, fmt.Errorf("%w: there is no such piece of a checkpoint", peer.ErrRefused)
 	}
 	at, n := binary.LittleEndian.Uint64(question), binary.LittleEndian.Uint64(question[8:])
 	if n == 0 || n > mostPiece || at > 1<<62 {
 		return nil, fmt.Errorf("%w: %d bytes of a checkpoint from %d on", peer.ErrRefused, n, at)
 	}
-	file, err := os.Open(filepath.Join(dir, LastFile))
+	file, err := os.Open(filepath.Join(dir, files[which]))
 	if err != nil {
 		return nil, errors.Join(peer.ErrRefused, err)
 	}
@@ -82,10 +86,12 @@ func (f *Folder) Receive(size uint64, ask Ask, accept func(path string) error) e
 	return nil
 }
 
-// Borrow fetches another node's checkpoint into a file that is removed when it was used.
-func (f *Folder) Borrow(size uint64, ask Ask, use func(path string) error) error {
+// Borrow fetches one of another node's checkpoints into a file that is removed when it was used.
+func (f *Folder) Borrow(which Which, size uint64, ask Ask, use func(path string) error) error {
 	path := f.Path() + ".tmp"
-	if err := f.download(path, size, ask); err != nil {
+	if err := f.download(path, size, func(question []byte, limit int, buffer []byte) ([]byte, error) {
+		return ask(append(question, byte(which)), limit, buffer)
+	}); err != nil {
 		return err
 	}
 	return errors.Join(use(path), remove(path))

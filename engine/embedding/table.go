@@ -78,6 +78,21 @@ func New(o Options) *Table {
 	return t
 }
 
+// Reset has the rows be those of a new table that nothing was learnt of. Those that vertices do not learn
+// stay zeros.
+func (t *Table) Reset() {
+	t.best, t.lacks, t.unsound = t.best[:0], nil, false
+	for _, m := range t.moments {
+		clear(m.rows)
+	}
+	t.draw()
+	for v, learns := range t.learns {
+		if !learns {
+			clear(t.row(t.rows, v))
+		}
+	}
+}
+
 // here returns how many rows this node has.
 func (t *Table) here() int {
 	if t.held != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/session"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
@@ -31,25 +32,33 @@ type found struct {
 // said is what messages have of a found, whatever the dataset.
 type said struct {
 	Have, Parts                bool
-	Before                     bool // it is not the last one, but the one before it
+	Mixed                      bool // its weights differ from those of other nodes in the last digits
 	Epoch, Step, Left, Updates uint64
 	Best                       uint64 // the best epoch; 0: none
 	Size                       uint64 // of the file
 	Tensors                    [sha256.Size]byte
+	Weights                    [sha256.Size]byte // digest of the weights without rows
 }
 
-// A finding is what a node has: its last checkpoint, and the one before it.
-type finding [2]found
+// same reports whether rows of two checkpoints fit together: after the same updates, to the same weights.
+// Nodes that were away may have made as many updates by themselves, to others.
+func (f *found) same(o *found) bool {
+	return f.Have && o.Have && f.Updates == o.Updates && (f.Weights == o.Weights || f.Mixed && o.Mixed)
+}
+
+// A finding is what a node has, by checkpoint.Which.
+type finding [3]found
 
 // keepers are the nodes of the run that has written a checkpoint, by which those can be named that have
 // the rows which nobody here has.
 type keepers struct {
 	Nodes  []string `json:"nodes"`
 	Owners []int    `json:"owners"`
+	Mixed  bool     `json:"mixed,omitempty"` // they compute on different devices
 }
 
 // KeptBy returns what a checkpoint of a run whose rows are apart says of the nodes that have them.
-func KeptBy(s *session.Session) any { return keepers{s.Work.Nodes, s.Work.Owners} }
+func KeptBy(s *session.Session) any { return keepers{s.Work.Nodes, s.Work.Owners, s.Mixed} }
 
 // The messages in which nodes say which checkpoints they have, and that these lie where others ask for
 // them. They follow greetings.
@@ -67,13 +76,16 @@ type Reunion struct {
 	Shards      int
 	Resume      bool // this node goes on from what it has
 	Log         *slog.Logger
-	// Fits returns an error unless a checkpoint is one of this run. Adopt has the model go on from one,
-	// and returns where it stands then.
-	Fits  func(*trained.Snapshot) error
-	Adopt func(path string) (*trained.State, error)
-	Done  func(*trained.State) bool
-	Most  uint64 // bounds the size of a checkpoint
-	Ask   func(ctx context.Context, node int) checkpoint.Ask
+	Known       int // how many epochs of the run others know of: if there are any, it does not begin anew
+	// Fits returns an error unless a checkpoint is one of this run, and Weights the weights that it has.
+	// Adopt has the model go on from one, and returns where it stands then; Anew has it begin anew.
+	Fits    func(*trained.Snapshot) error
+	Weights func(*trained.Snapshot) ([]float32, error)
+	Adopt   func(path string) (*trained.State, error)
+	Anew    func() error
+	Done    func(*trained.State) bool
+	Most    uint64 // bounds the size of a checkpoint
+	Ask     func(ctx context.Context, node int) checkpoint.Ask
 
 	all    []finding // of each node
 	course found     // where all go on
@@ -81,34 +93,46 @@ type Reunion struct {
 	at     *trained.State
 }
 
+// What Reunite returns in place of a node.
+const (
+	Whole = -1 - iota // each checkpoint has all rows, and so does each node
+	Anew              // the run begins anew, on all nodes
+)
+
+// BegunAnew is what a run says that begins anew.
+const BegunAnew = "all nodes stopped while the first checkpoint was written, which some of them lack: the training begins anew"
+
 // Reunite has the nodes go on from the furthest step of which the rows of all shards are here. It returns
-// the node that stands there, or -1 where each checkpoint has all rows, and so does each node; and whether
-// this node has taken over where another stands.
+// the node that stands there, Whole or Anew, and whether this node has taken over where another stands.
 func (p *Placement) Reunite(ctx context.Context, u *Reunion) (from int, took bool, err error) {
 	mine, who := u.find()
 	messages, err := u.gather(ctx, findings, message(&mine, u.Shards, who))
 	if err != nil {
-		return -1, false, fmt.Errorf("hear which checkpoints the other nodes have: %w", err)
+		return Whole, false, fmt.Errorf("hear which checkpoints the other nodes have: %w", err)
 	}
 	parts, some := p.Apart, false
 	names := make([]keepers, len(messages))
 	u.all = make([]finding, len(messages))
 	for node, m := range messages {
 		if err := u.all[node].read(m, u.Shards, &names[node]); err != nil {
-			return -1, false, &session.Agreed{Err: fmt.Errorf("node %s %w", u.Session.Name(node), err)}
+			return Whole, false, &session.Agreed{Err: fmt.Errorf("node %s %w", u.Session.Name(node), err)}
 		}
 		for _, f := range u.all[node] {
 			parts, some = parts || f.Parts, some || f.Have
 		}
 	}
 	if !parts || !some {
-		return -1, false, nil
+		return Whole, false, nil
 	}
-	if err := u.choose(names); err != nil {
-		return -1, false, &session.Agreed{Err: err}
+	if err := u.choose(names); errors.Is(err, errUnfinished) {
+		u.Log.Warn(BegunAnew)
+		u.Checkpoints.Forget()
+		return Anew, false, u.Anew()
+	} else if err != nil {
+		return Whole, false, &session.Agreed{Err: err}
 	}
 	if took, p.done, err = u.goOn(ctx); err != nil {
-		return -1, false, fmt.Errorf("bring the learnt rows of epoch %d, step %d together: %w", u.course.Epoch, u.course.Step, err)
+		return Whole, false, fmt.Errorf("bring the learnt rows of epoch %d, step %d together: %w", u.course.Epoch, u.course.Step, err)
 	}
 	return u.from, took, nil
 }
@@ -126,7 +150,8 @@ func (u *Reunion) find() (mine finding, who string) {
 	if !u.Resume || !u.Checkpoints.Keeps() {
 		return mine, ""
 	}
-	for i, path := range []string{u.Checkpoints.Path(), u.Checkpoints.BeforePath()} {
+	for i := range mine {
+		path := u.Checkpoints.PathOf(checkpoint.Which(i))
 		info, err := os.Stat(path)
 		if err != nil {
 			continue
@@ -135,28 +160,46 @@ func (u *Reunion) find() (mine finding, who string) {
 		if err != nil {
 			continue
 		}
-		if f := &mine[i]; u.Fits(c) == nil && c.Models[0].State.Diverged == nil {
-			s := &c.Models[0]
-			f.Have, f.Parts, f.Before = true, embedding.InParts(c.File, u.Shards), i > 0
-			f.Epoch, f.Step, f.Updates = uint64(s.State.Epoch), uint64(s.State.Step), s.Updates
-			if !u.Done(&s.State) {
-				f.Left = 1
-			}
-			if s.State.Best != nil {
-				f.Best = uint64(s.State.Best.Epoch)
-			}
-			f.Size, f.Tensors = uint64(info.Size()), c.File.Digest()
-			f.shards = make([]bool, u.Shards)
-			u.Table.Shards(c.File, f.shards)
-			if i == 0 {
-				who = c.File.Text(embedding.KeepersField)
-			}
+		if u.Fits(c) == nil && c.Models[0].State.Diverged == nil {
+			err = u.look(c, &mine[i])
+			mine[i].Size = uint64(info.Size())
 		}
-		if err := c.Close(); err != nil {
+		if i == 0 {
+			who = c.File.Text(embedding.KeepersField)
+		}
+		if err = errors.Join(err, c.Close()); err != nil {
 			mine[i] = found{}
 		}
 	}
 	return mine, who
+}
+
+// look notes what a checkpoint of this run has.
+func (u *Reunion) look(c *trained.Snapshot, f *found) error {
+	s := &c.Models[0]
+	weights, err := u.Weights(c)
+	if err != nil {
+		return err
+	}
+	if c.File.Text(embedding.KeepersField) != "" {
+		var by keepers
+		if err := c.File.JSON(embedding.KeepersField, &by); err != nil {
+			return err
+		}
+		f.Mixed = by.Mixed
+	}
+	f.Have, f.Parts = true, embedding.InParts(c.File, u.Shards)
+	f.Epoch, f.Step, f.Updates = uint64(s.State.Epoch), uint64(s.State.Step), s.Updates
+	if !u.Done(&s.State) {
+		f.Left = 1
+	}
+	if s.State.Best != nil {
+		f.Best = uint64(s.State.Best.Epoch)
+	}
+	f.Tensors, f.Weights = c.File.Digest(), sha256.Sum256(plain.Bytes(weights))
+	f.shards = make([]bool, u.Shards)
+	u.Table.Shards(c.File, f.shards)
+	return nil
 }
 
 // message returns what a node says of its checkpoints.
@@ -180,7 +223,7 @@ const mostWho = 1 << 20
 // read decodes what came from another node.
 func (g *finding) read(m []byte, shards int, who *keepers) error {
 	each := binary.Size(&said{}) + shards
-	if len(m) < 2*each || len(m) > 2*each+mostWho {
+	if all := len(g) * each; len(m) < all || len(m) > all+mostWho {
 		return fmt.Errorf("says in %d bytes which checkpoints it has", len(m))
 	}
 	for i := range g {
@@ -209,6 +252,10 @@ func (g *finding) read(m []byte, shards int, who *keepers) error {
 	return nil
 }
 
+// errUnfinished is the error of choose where the run may begin anew: nothing that anybody knows of was
+// learnt.
+var errUnfinished = errors.New("no checkpoint is whole, and no node is away that had a part of one")
+
 // choose chooses the furthest step of which all rows are here, the same on each node.
 func (u *Reunion) choose(names []keepers) error {
 	type stand struct {
@@ -224,19 +271,32 @@ func (u *Reunion) choose(names []keepers) error {
 		}
 	}
 	slices.SortStableFunc(stands, func(a, b stand) int { return b.compare(&a.found) })
-	var missing []int
-	for i, s := range stands {
-		lacks := u.lacking(s.Updates)
+	var first, away error
+	named := true
+	for _, s := range stands {
+		lacks := u.lacking(&s.found)
 		if len(lacks) == 0 {
-			u.course, u.from = *u.of(s.node, s.Updates), s.node
+			u.course, u.from = s.found, s.node
 			return nil
 		}
-		if i == 0 {
-			missing = lacks
+		of := &names[s.node]
+		who := u.away(lacks, of)
+		err := missing(lacks, who, &s.found)
+		if first == nil {
+			first = err
 		}
+		if away == nil && len(who) > 0 {
+			away = err
+		}
+		named = named && len(of.Nodes) > 0
 	}
-	first := stands[0]
-	return u.missing(missing, &first.found, names[first.node])
+	switch {
+	case away != nil:
+		return away
+	case named && u.Known == 0:
+		return errUnfinished
+	}
+	return first
 }
 
 // compare orders checkpoints by how far they are.
@@ -244,13 +304,15 @@ func (f *found) compare(o *found) int {
 	return cmp.Or(cmp.Compare(f.Updates, o.Updates), cmp.Compare(f.Epoch, o.Epoch), cmp.Compare(f.Step, o.Step), cmp.Compare(o.Left, f.Left))
 }
 
-// lacking returns the shards whose rows after so many updates nobody has.
-func (u *Reunion) lacking(updates uint64) (shards []int) {
+// lacking returns the shards whose rows nobody has as they are where a checkpoint stands.
+func (u *Reunion) lacking(at *found) (shards []int) {
 	for shard := range u.Shards {
 		here := false
 		for node := range u.all {
-			f := u.of(node, updates)
-			here = here || f != nil && f.shards[shard]
+			for i := range u.all[node] {
+				f := &u.all[node][i]
+				here = here || f.same(at) && f.shards[shard]
+			}
 		}
 		if !here {
 			shards = append(shards, shard)
@@ -259,9 +321,8 @@ func (u *Reunion) lacking(updates uint64) (shards []int) {
 	return shards
 }
 
-// missing returns the error of rows that are on no node that is here.
-func (u *Reunion) missing(shards []int, at *found, of keepers) error {
-	var who []string
+// away returns the names of those nodes that had rows of some shards and are not here.
+func (u *Reunion) away(shards []int, of *keepers) (who []string) {
 	for _, shard := range shards {
 		if len(of.Nodes) == 0 {
 			break
@@ -273,29 +334,45 @@ func (u *Reunion) missing(shards []int, at *found, of keepers) error {
 			}
 		}
 	}
-	const say = "the learnt rows of some vertices are on no node that is here (shard %d, after step %d of epoch %d)"
-	if len(who) == 0 {
-		return fmt.Errorf(say+": start the nodes that trained this job, and then {train.resume}", shards[0], at.Step, at.Epoch)
-	}
-	return fmt.Errorf(say+": start node %s, and then {train.resume}", shards[0], at.Step, at.Epoch, strings.Join(who, " or node "))
+	return who
 }
 
-// of returns the checkpoint that a node gives of the rows after so many updates; nil: it has none.
-func (u *Reunion) of(node int, updates uint64) *found {
-	for i := range u.all[node] {
-		if f := &u.all[node][i]; f.Have && f.Updates == updates {
-			return f
+// missing returns the error of rows that are on no node that is here.
+func missing(shards []int, away []string, at *found) error {
+	const say = "the learnt rows of some vertices are on no node that is here (shard %d, after step %d of epoch %d)"
+	if len(away) == 0 {
+		return fmt.Errorf(say+": start the nodes that trained this job, and then {train.resume}, or remove the job and start another", shards[0], at.Step, at.Epoch)
+	}
+	return fmt.Errorf(say+": start node %s, and then {train.resume}", shards[0], at.Step, at.Epoch, strings.Join(away, " or node "))
+}
+
+// settle has the last checkpoint of each node be one of where all go on, if it has one. It returns which
+// takes the last one's place here.
+func (u *Reunion) settle() (mine checkpoint.Which) {
+	for node := range u.all {
+		of := &u.all[node]
+		i := slices.IndexFunc(of[:], func(f found) bool { return f.same(&u.course) })
+		if i <= 0 {
+			continue
+		}
+		of[checkpoint.Last], of[i] = of[i], found{}
+		if node == u.Session.Work.Self {
+			mine = checkpoint.Which(i)
 		}
 	}
-	return nil
+	return mine
+}
+
+// standing returns which checkpoint of a node stands where all go on; -1: none does.
+func (u *Reunion) standing(node int) int {
+	return slices.IndexFunc(u.all[node][:], func(f found) bool { return f.same(&u.course) && f.compare(&u.course) == 0 })
 }
 
 // goOn has this node go on from the step that was chosen, with the rows that it is to have. It returns
 // whether it took over where another node stands, and whether its own checkpoint has all rows.
 func (u *Reunion) goOn(ctx context.Context) (took, done bool, err error) {
-	mine := u.of(u.Session.Work.Self, u.course.Updates)
-	if mine != nil && mine.Before {
-		if err := u.Checkpoints.Return(); err != nil {
+	if which := u.settle(); which != checkpoint.Last {
+		if err := u.Checkpoints.Return(which); err != nil {
 			return false, false, err
 		}
 	}
@@ -303,40 +380,57 @@ func (u *Reunion) goOn(ctx context.Context) (took, done bool, err error) {
 	if _, err := u.gather(ctx, settled, nil); err != nil {
 		return false, false, fmt.Errorf("wait until the checkpoints of all nodes are where they are asked for: %w", err)
 	}
-	own := mine != nil && mine.compare(&u.course) == 0
-	if own {
-		u.at, err = u.Adopt(u.Checkpoints.Path())
+	self := u.Session.Work.Self
+	own := u.standing(self)
+	if own >= 0 {
+		u.at, err = u.Adopt(u.Checkpoints.PathOf(checkpoint.Which(own)))
 	} else {
-		err = u.fetch(ctx, u.from, &u.course, func(path string) error {
+		which := u.standing(u.from)
+		err = u.fetch(ctx, u.from, which, func(path string) error {
 			if u.at, err = u.Adopt(path); err != nil {
 				return err
 			}
-			return u.take(path, &u.course)
+			return u.take(path, &u.all[u.from][which])
 		})
 	}
-	if err == nil && mine != nil {
-		err = u.take(u.Checkpoints.Path(), mine)
+	kept := false
+	for i := range u.all[self] {
+		f := &u.all[self][i]
+		if err == nil && f.same(&u.course) {
+			err = u.take(u.Checkpoints.PathOf(checkpoint.Which(i)), f)
+			kept = kept || i == 0 && own == 0 && len(u.Table.Lacks()) == 0
+		}
+	}
+	if err == nil {
+		err = u.takeOthers(ctx)
 	}
 	if err != nil {
 		return false, false, err
 	}
-	kept := own && len(u.Table.Lacks()) == 0
+	mine := &u.all[self][checkpoint.Last]
+	if !kept || mine.Parts && !u.Table.Apart() {
+		u.Checkpoints.Supersede() // this node's has other rows, or has in parts what is whole from now on
+	}
+	return own < 0, kept && !mine.Parts, nil
+}
+
+// takeOthers takes the rows that are lacking from checkpoints of other nodes.
+func (u *Reunion) takeOthers(ctx context.Context) error {
 	for node := range u.all {
-		f := u.of(node, u.course.Updates)
-		if f == nil || node == u.Session.Work.Self || !u.helps(f) {
-			continue
-		}
-		if err := u.fetch(ctx, node, f, func(path string) error { return u.take(path, f) }); err != nil {
-			return false, false, err
+		for i := range u.all[node] {
+			f := &u.all[node][i]
+			if node == u.Session.Work.Self || !f.same(&u.course) || !u.helps(f) {
+				continue
+			}
+			if err := u.fetch(ctx, node, i, func(path string) error { return u.take(path, f) }); err != nil {
+				return err
+			}
 		}
 	}
 	if lacks := u.Table.Lacks(); len(lacks) > 0 {
-		return false, false, fmt.Errorf("no node had the rows of shard %d that it said it had", lacks[0])
+		return fmt.Errorf("no node had the rows of shard %d that it said it had", lacks[0])
 	}
-	if !kept || mine.Parts && !u.Table.Apart() {
-		u.Checkpoints.Forget() // this node's has other rows, or has in parts what is whole from now on
-	}
-	return !own, kept && !mine.Parts, nil
+	return nil
 }
 
 // helps reports whether a checkpoint has rows that this node lacks.
@@ -375,9 +469,9 @@ func (u *Reunion) best(f *found) (embedding.BestRows, error) {
 	return 0, fmt.Errorf("a checkpoint has the best rows of epoch %d, and the best epoch is %d", f.Best, at.Best.Epoch)
 }
 
-// fetch brings another node's checkpoint into a file for as long as it is used.
-func (u *Reunion) fetch(ctx context.Context, node int, f *found, use func(path string) error) error {
-	name := u.Session.Name(node)
+// fetch brings one of another node's checkpoints into a file for as long as it is used.
+func (u *Reunion) fetch(ctx context.Context, node, which int, use func(path string) error) error {
+	name, f := u.Session.Name(node), &u.all[node][which]
 	if !u.Checkpoints.Keeps() {
 		return fmt.Errorf("node %s has rows that this node is to have, which has no folder to take its checkpoint over in", name)
 	}
@@ -385,7 +479,7 @@ func (u *Reunion) fetch(ctx context.Context, node int, f *found, use func(path s
 		return fmt.Errorf("the checkpoint of node %s has %d bytes, and one of this job has no more than %d", name, f.Size, u.Most)
 	}
 	u.Log.Info("this node takes learnt rows from the checkpoint of another", "node", name, "epoch", f.Epoch, "step", f.Step, "bytes", f.Size)
-	if err := u.Checkpoints.Borrow(f.Size, u.Ask(ctx, node), use); err != nil {
+	if err := u.Checkpoints.Borrow(checkpoint.Which(which), f.Size, u.Ask(ctx, node), use); err != nil {
 		return fmt.Errorf("take rows from the checkpoint of node %s: %w", name, err)
 	}
 	return nil

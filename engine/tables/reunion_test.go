@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -24,22 +25,36 @@ func at(updates uint64, shards ...int) found {
 // Nodes go on from the furthest step of which all rows are there, whichever files have them.
 func TestWhereNodesGoOn(t *testing.T) {
 	none := found{}
+	other := func(f found) found { f.Weights[0]++; return f } // as many updates of another course
+	mixed := func(f found) found { f.Mixed = true; return f }
 	for name, c := range map[string]struct {
 		all     []finding
+		known   int
 		updates uint64
 		from    int
 		err     string
 	}{
-		"all stand there":         {[]finding{{at(7, 0, 1), none}, {at(7, 1, 2), none}, {at(7, 2, 3), none}}, 7, 0, ""},
-		"one is behind":           {[]finding{{at(7, 0), at(6, 0)}, {at(6, 1, 2), none}, {at(7, 2, 3), at(6, 2, 3)}}, 6, 0, ""},
-		"one that is not needed":  {[]finding{{at(3, 0, 1), none}, {at(7, 0, 1, 2), none}, {at(7, 2, 3), none}}, 7, 1, ""},
-		"one has nothing":         {[]finding{{none, none}, {at(7, 0, 1, 2), none}, {at(7, 2, 3), none}}, 7, 1, ""},
-		"the one before is ahead": {[]finding{{at(5, 0, 1), at(7, 0, 1)}, {at(7, 2, 3), none}, {none, none}}, 7, 0, ""},
-		"rows are missing":        {[]finding{{at(7, 0, 1), at(6, 0, 1)}, {at(7, 1, 2), at(6, 1, 2)}, {none, none}}, 0, 0, "(shard 3, after step 7 of epoch 1): start node c or node d, and then {train.resume}"},
+		"all stand there":         {[]finding{{at(7, 0, 1)}, {at(7, 1, 2)}, {at(7, 2, 3)}}, 0, 7, 0, ""},
+		"one is behind":           {[]finding{{at(7, 0), at(6, 0)}, {at(6, 1, 2)}, {at(7, 2, 3), at(6, 2, 3)}}, 0, 6, 0, ""},
+		"one that is not needed":  {[]finding{{at(3, 0, 1)}, {at(7, 0, 1, 2)}, {at(7, 2, 3)}}, 0, 7, 1, ""},
+		"one has nothing":         {[]finding{{none}, {at(7, 0, 1, 2)}, {at(7, 2, 3)}}, 0, 7, 1, ""},
+		"the one before is ahead": {[]finding{{at(5, 0, 1), at(7, 0, 1)}, {at(7, 2, 3)}, {}}, 0, 7, 0, ""},
+		"one was killed":          {[]finding{{at(9, 0, 1), at(3, 0, 1), at(8, 0, 1)}, {at(3, 1, 2)}, {at(9, 3), at(3, 2, 3), at(8, 3)}}, 2, 3, 0, ""},
+		"rows have moved":         {[]finding{{at(7, 0, 3), at(7, 0, 1)}, {at(7, 1, 2)}, {at(7, 0, 3)}}, 2, 7, 0, ""},
+		"one was away":            {[]finding{{other(at(7, 0, 1)), at(6, 0, 1)}, {at(7, 1, 2), at(6, 1, 2)}, {at(7, 2, 3), at(6, 2, 3)}}, 2, 6, 0, ""},
+		"devices differ":          {[]finding{{mixed(other(at(7, 0, 1)))}, {mixed(at(7, 1, 2))}, {mixed(at(7, 2, 3))}}, 2, 7, 0, ""},
+		"rows are missing":        {[]finding{{at(7, 0, 1), at(6, 0, 1)}, {at(7, 1, 2), at(6, 1, 2)}, {}}, 0, 0, 0, "(shard 3, after step 7 of epoch 1): start node c or node d, and then {train.resume}"},
+		"the first was written":   {[]finding{{at(7, 0)}, {none}, {none}}, 0, 0, 0, errUnfinished.Error()},
+		"epochs are known":        {[]finding{{at(7, 0)}, {none}, {none}}, 1, 0, 0, "start the nodes that trained this job, and then {train.resume}, or remove the job and start another"},
 	} {
-		u := &Reunion{Shards: 4, Session: &session.Session{Work: peer.Work{Nodes: []string{"a", "b", "x"}}}, all: c.all}
+		u := &Reunion{Shards: 4, Known: c.known, Session: &session.Session{Work: peer.Work{Nodes: []string{"a", "b", "x"}}}, all: c.all}
 		names := make([]keepers, 3)
 		names[0] = keepers{Nodes: []string{"a", "b", "c", "d"}, Owners: []int{0, 1, 3, 2}}
+		if strings.HasPrefix(name, "the first") || strings.HasPrefix(name, "epochs") {
+			names[0].Nodes = []string{"a", "b", "x"}
+			names[0].Owners = []int{0, 1, 2, 2}
+		}
+		names[1], names[2] = names[0], names[0]
 		err := u.choose(names)
 		if c.err != "" {
 			if err == nil || !strings.HasSuffix(err.Error(), c.err) {
@@ -50,6 +65,26 @@ func TestWhereNodesGoOn(t *testing.T) {
 		if err != nil || u.course.Updates != c.updates || u.from != c.from {
 			t.Errorf("%s: %v, %+v of node %d", name, err, u.course, u.from)
 		}
+	}
+}
+
+// What stands where all go on takes the place of each node's last checkpoint.
+func TestEarlierCheckpointsTakeThePlaceOfTheLast(t *testing.T) {
+	u := &Reunion{Session: &session.Session{Work: peer.Work{Self: 1}}, course: at(6), all: []finding{
+		{at(7), at(6), at(5)}, {at(7), at(3), at(6)}, {at(6), at(6)}, {at(7)},
+	}}
+	if mine := u.settle(); mine != checkpoint.Back {
+		t.Errorf("here it is %d", mine)
+	}
+	for node, want := range [][3]uint64{{6, 0, 5}, {6, 3, 0}, {6, 6, 0}, {7, 0, 0}} {
+		for i, f := range u.all[node] {
+			if f.Updates != want[i] {
+				t.Errorf("checkpoint %d of node %d is of %d updates, not %d", i, node, f.Updates, want[i])
+			}
+		}
+	}
+	if u.standing(2) != 0 || u.standing(3) >= 0 {
+		t.Error("nodes stand elsewhere")
 	}
 }
 
@@ -79,7 +114,7 @@ func TestWhereTheBestRowsAre(t *testing.T) {
 
 // FuzzFinding reads what nodes say of their checkpoints, which may be anything.
 func FuzzFinding(f *testing.F) {
-	mine := finding{at(7, 0, 1), {shards: make([]bool, 4)}}
+	mine := finding{at(7, 0, 1)}
 	whole := message(&mine, 4, `{"nodes":["a","b"],"owners":[0,1,1,0]}`)
 	f.Add(whole)
 	f.Add(whole[:len(whole)-1])

@@ -105,6 +105,27 @@ func (p *Placement) Bring(ctx context.Context, x *session.Session, t *embedding.
 	return &p.far, nil
 }
 
+// mayKeep is the index of the message in which nodes say after a step whether they may keep where they stand.
+const mayKeep = 1 << 14
+
+// All reports whether all nodes say that where they stand may be kept, so that all write a checkpoint or none
+// does.
+func (p *Placement) All(ctx context.Context, s *session.Session, at checkpoint.Place, mine bool) (bool, error) {
+	say := []byte{0}
+	if mine {
+		say[0] = 1
+	}
+	tag := exchange.Tag{Epoch: uint32(at.Epoch), Step: uint32(at.Step), Lane: exchange.LaneMessages, Index: mayKeep}
+	all, err := s.Exchange.Gather(ctx, tag, say, nil)
+	if err != nil {
+		return false, fmt.Errorf("hear whether the other nodes may keep a checkpoint: %w", err)
+	}
+	for _, of := range all {
+		mine = mine && len(of) == 1 && of[0] == 1
+	}
+	return mine, nil
+}
+
 // Hash returns the hash of weights and all rows at the end of an epoch of so many steps, where no node has
 // all rows.
 func (p *Placement) Hash(ctx context.Context, s *session.Session, t *embedding.Table, epoch, steps int, weights []float32) (string, error) {

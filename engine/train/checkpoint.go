@@ -37,12 +37,17 @@ func (t *Trainer) NewFolder() *checkpoint.Folder {
 
 // due reports whether it is time to write a checkpoint.
 func (t *Trainer) due() bool {
-	return t.Checkpoints.Keeps() && t.Together || t.keeps() && t.Checkpoints.Due() && !t.Sharing.learnt.Apart
+	if t.Sharing.learnt.Apart {
+		return t.Together // or rows of different steps would be left
+	}
+	return t.Checkpoints.Keeps() && t.Together || t.keeps() && t.Checkpoints.Due()
 }
 
 // Wants reports whether a checkpoint is to be written when a step or an epoch is done.
 // The first epoch always leaves one, since most runs that diverge do so early.
-func (t *Trainer) Wants() bool { return t.due() || t.keeps() && t.Checkpoints.Missing() }
+func (t *Trainer) Wants() bool {
+	return t.due() || t.keeps() && t.Checkpoints.Missing() && !t.Sharing.learnt.Apart
+}
 
 // keeps reports whether this node writes checkpoints while the run goes on.
 func (t *Trainer) keeps() bool {
@@ -55,7 +60,16 @@ const unconfirmed = time.Second
 // saveConfirmed is saveSoon in the middle of an epoch: the checkpoint is put off until all
 // nodes know that what they have read of their shards is whole.
 func (t *Trainer) saveConfirmed(ctx context.Context) error {
-	if !t.intact.Confirmed(ctx) {
+	confirmed, err := t.intact.Confirmed(ctx), error(nil)
+	if r := &t.Sharing.learnt; r.Apart {
+		if confirmed, err = r.All(ctx, t.Session, t.Place(), confirmed); err != nil {
+			if ctx.Err() != nil {
+				return t.Stopped(ctx)
+			}
+			return err
+		}
+	}
+	if !confirmed {
 		t.Together = false
 		t.Checkpoints.Begin(unconfirmed)
 		return nil
@@ -104,6 +118,9 @@ func (t *Trainer) tellKept(err error) {
 func (t *Trainer) saveLast(ctx context.Context) error {
 	err := t.Save()
 	if t.Session.Alone() {
+		if err == nil {
+			t.Sharing.learnt.tidy(t, false)
+		}
 		return err
 	}
 	apart := &t.Sharing.learnt

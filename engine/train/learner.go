@@ -81,14 +81,29 @@ func (t *Learner) allocate(ctx context.Context) (err error) {
 	if err := t.Run.Method.Attach(t); err != nil {
 		return err
 	}
-	err = t.Model.Draw(ctx, t.Recipe.Seed, func(first int, some []float64) {
-		t.Run.Device.Write(t.Weights.View(0, 1, first, len(some)), some)
-	})
-	if err != nil {
+	if err := t.draw(ctx); err != nil {
 		return err
 	}
 	t.Host = make([]float32, size)
 	return t.embed(ctx)
+}
+
+// draw sets the weights that training begins with.
+func (t *Learner) draw(ctx context.Context) error {
+	return t.Model.Draw(ctx, t.Recipe.Seed, func(first int, some []float64) {
+		t.Run.Device.Write(t.Weights.View(0, 1, first, len(some)), some)
+	})
+}
+
+// anew has the learner begin anew, whatever it has adopted.
+func (t *Learner) anew(ctx context.Context) error {
+	t.course, t.Run.adopted = course{At: trained.State{Epoch: 1}}, false
+	t.Optimizer.SetSteps(0)
+	for _, m := range t.Optimizer.Moments() {
+		t.Run.Device.Zero(m.Row)
+	}
+	t.Rows.Reset()
+	return t.draw(ctx)
 }
 
 // embed has rows of the vertices learnt, if the recipe says so.

@@ -18,8 +18,8 @@ type learnt struct {
 	rows []tensor.Matrix // the weights and moments
 }
 
-// reunite has the nodes go on with learnt rows that lie in checkpoints of several of them, and reports
-// whether it did.
+// reunite has the nodes go on with learnt rows that lie in checkpoints of several of them, or begin anew, and
+// reports whether it did.
 func (r *learnt) reunite(ctx context.Context, t *Trainer, greetings []session.Greeting) (bool, error) {
 	if !t.Recipe.MayPart() {
 		return false, nil
@@ -28,12 +28,16 @@ func (r *learnt) reunite(ctx context.Context, t *Trainer, greetings []session.Gr
 	had := l.At
 	from, took, err := r.Reunite(ctx, &tables.Reunion{
 		Session: t.Session, Table: l.Rows, Checkpoints: t.Checkpoints, Shards: len(t.Data.Shards), Resume: t.Options.Resume, Log: t.Log,
-		Fits: t.fits, Most: t.maxCheckpoint(), Ask: t.pieces,
-		Adopt: func(path string) (*trained.State, error) { _, err := t.resume(path); return &l.At, err },
-		Done:  func(s *trained.State) bool { return s.Diverged == nil && s.Done(&t.Recipe) },
+		Fits: t.fits, Most: t.maxCheckpoint(), Ask: t.pieces, Known: t.Options.Known, Anew: func() error { return l.anew(ctx) },
+		Weights: func(c *trained.Snapshot) ([]float32, error) { return c.File.Row("", l.Model.Params(), l.Model.Size()) },
+		Adopt:   func(path string) (*trained.State, error) { _, err := t.resume(path); return &l.At, err },
+		Done:    func(s *trained.State) bool { return s.Diverged == nil && s.Done(&t.Recipe) },
 	})
+	if from == tables.Anew {
+		t.Notes = append(t.Notes, tables.BegunAnew)
+	}
 	if err != nil || from < 0 {
-		return false, err
+		return from == tables.Anew, err
 	}
 	if took {
 		keepUnder(l, had.Epoch, had.Under)
@@ -55,6 +59,10 @@ func (*learnt) here(t *Trainer) error {
 	return nil
 }
 
+// waits reports whether a checkpoint that is due after so many steps of an epoch waits for its end, since all
+// nodes write theirs at once.
+func (r *learnt) waits(t *Trainer, done int) bool { return r.Apart && done >= t.Batches.Steps }
+
 // remember marks where the run stands before an update.
 func (r *learnt) remember(l *Learner) {
 	if !r.Apart {
@@ -73,10 +81,10 @@ func (r *learnt) remember(l *Learner) {
 // what others have whole.
 func (r *learnt) tidy(t *Trainer, part bool) {
 	f := t.Checkpoints
-	if !r.Apart || !f.Keeps() {
+	if !t.Recipe.MayPart() || !f.Keeps() {
 		return
 	}
-	err := f.RemoveBefore()
+	err := f.RemoveEarlier()
 	if part {
 		err = errors.Join(err, f.Remove())
 	}
@@ -97,5 +105,5 @@ func (r *learnt) saveBefore(t *Trainer) error {
 	if err != nil {
 		return err
 	}
-	return t.Checkpoints.SaveBefore(t.sections(), metadata, func() error { return t.Fault(last.Epoch, last.Step) })
+	return t.Checkpoints.SaveEarlier(t.sections(), metadata, func() error { return t.Fault(last.Epoch, last.Step) })
 }

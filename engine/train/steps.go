@@ -68,7 +68,7 @@ func (t *Trainer) Steps(ctx context.Context) error {
 			c.Stepped(at.Epoch, step, time.Since(start))
 		}
 		t.Progress(false)
-		if t.due() && t.averaged() && t.resumable() {
+		if t.due() && !t.Sharing.learnt.waits(t, step+1) && t.averaged() && t.resumable() {
 			t.Lead().Clock() // writing a checkpoint is no training time
 			err := t.saveConfirmed(ctx)
 			t.begun = time.Now()
@@ -221,9 +221,9 @@ func (t *Trainer) learnFrom(ctx context.Context, e *trained.Epoch) error {
 }
 
 // saveFirst writes a checkpoint where there is none yet and a run can't be resumed at
-// every step: so there is always one to resume from.
+// every step, or where the last lacks what came from other nodes: so there is always one to resume from.
 func (t *Trainer) saveFirst() error {
-	if _, good := t.Checkpoints.Last(); good || !t.keeps() || !t.Method.SavesFirst() || !t.resumable() {
+	if _, good := t.Checkpoints.Last(); good || !t.keeps() || !t.Method.SavesFirst() && !t.Checkpoints.Superseded() || !t.resumable() {
 		return nil
 	}
 	return t.saveSoon()
@@ -246,9 +246,10 @@ const (
 	Due     uint64 = 1 << 63
 )
 
-// WantsAll returns Due where this node wants all to write a checkpoint.
+// WantsAll returns Due where this node wants all to write a checkpoint: when it is time to, and in the last
+// step of an epoch if it has none.
 func (t *Trainer) WantsAll() uint64 {
-	if t.Sharing.learnt.Apart && t.Checkpoints.Due() {
+	if r := &t.Sharing.learnt; r.Apart && (t.Checkpoints.Due() || r.waits(t, t.Place().Step+1) && t.Checkpoints.Missing()) {
 		return Due
 	}
 	return 0

@@ -249,6 +249,9 @@ func (t *Trainer) Train(ctx context.Context) error {
 		first = time.Second
 	}
 	t.Checkpoints.Begin(first)
+	if t.Sharing.learnt.Apart {
+		t.Checkpoints.Hold()
+	}
 	defer t.Checkpoints.Close()
 	for !t.Done() {
 		if err := t.Epoch(ctx); err != nil {

@@ -1,0 +1,224 @@
+package embedding_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/enginetest"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tables"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
+)
+
+// left returns the folders of four nodes whose run was interrupted within its third epoch, with its recipe,
+// its graph and the epochs of a run that nothing happened to.
+func left(t *testing.T) (folders []string, r recipe.Recipe, shards []*graph.Shard, want []trained.Epoch) {
+	t.Helper()
+	shards, r = enginetest.Bare(t, 600), learning("sage")
+	_, want = traintest.MustRun(t, r, shards, train.Options{Threads: 2})
+	r.Sharing, r.EmbeddingsAt = strategy.Given("leap"), recipe.AtOwners
+	r.Sharing.Deterministic = true
+	for range 4 {
+		folders = append(folders, t.TempDir())
+	}
+	m := traintest.NewMesh(4, []int{0, 1, 2, 3, 1})
+	err := interrupted(t, m, r, shards, train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All}, folders, func(q peer.Query) bool { return q.Epoch == 3 && q.Step == 2 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folders, r, shards, want
+}
+
+// interrupted runs a mesh until a question is asked.
+func interrupted(t *testing.T, m *traintest.Mesh, r recipe.Recipe, shards []*graph.Shard, o train.Options, folders []string, at func(q peer.Query) bool) error {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
+		if at(q) {
+			cancel(traintest.ErrEnough)
+		}
+		return nil
+	}
+	_, _, err := m.Run(ctx, r, shards, o, func(node int) string { return folders[node] })
+	if errors.Is(err, traintest.ErrEnough) {
+		return nil
+	}
+	return errors.Join(errors.New("it was not interrupted"), err)
+}
+
+// copied copies the files of a folder to another, but those that are not whole yet.
+func copied(t *testing.T, from, to string) {
+	t.Helper()
+	files, err := os.ReadDir(from)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, f := range files {
+		if filepath.Ext(f.Name()) == ".tmp" {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(from, f.Name()))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, f.Name()), b, 0o600)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// goesOn checks that a mesh goes on from its folders to the weights of an undisturbed run.
+func goesOn(t *testing.T, what string, r recipe.Recipe, shards []*graph.Shard, o train.Options, folders []string, want []trained.Epoch) {
+	t.Helper()
+	o.Resume = true
+	_, reports, err := traintest.NewMesh(4, []int{0, 1, 2, 3, 1}).Run(t.Context(), r, shards, o, func(node int) string { return folders[node] })
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	for node, got := range reports {
+		if from := got[0].Epoch; traintest.Learnt(got) != traintest.Learnt(want[from-1:]) {
+			t.Errorf("%s, node %d:\n%sand undisturbed:\n%s", what, node, traintest.Learnt(got), traintest.Learnt(want[from-1:]))
+		}
+	}
+}
+
+// Nodes that are killed, or whose numbers are not finite, keep no more than the last checkpoint that all have
+// written. The others keep that, too, when they end, beside what they have done since.
+func TestNodesThatKeepNothingWhenARunEnds(t *testing.T) {
+	folders, r, shards, want := left(t)
+	for _, node := range []int{1, 2} { // the shards of node 1 are on both
+		path := func(name string) string { return filepath.Join(folders[node], name) }
+		err := os.Rename(path("before.safetensors"), path(train.CheckpointFile))
+		if err = errors.Join(err, os.Remove(path("back.safetensors"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	was := updates(t, folders[1])
+	o := train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All, Known: 2}
+	var at sync.Map
+	o.Announce = func(f train.Forecast) { at.Store(f.Resumed, f.Step) }
+	goesOn(t, "from the end of the first epoch", r, shards, o, folders, want)
+	if _, in := at.Load(1); !in || was == 0 {
+		t.Error("they go on from elsewhere")
+	}
+}
+
+// All nodes are killed while the first checkpoint is written, of which some have nothing then. They begin
+// anew, unless others know of an epoch.
+func TestKilledWhileTheFirstCheckpointIsWritten(t *testing.T) {
+	folders, r, shards, want := left(t)
+	for node, dir := range folders {
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if node > 0 || f.Name() != train.CheckpointFile {
+				if err := os.Remove(filepath.Join(dir, f.Name())); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	o := train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All, Known: 1, Resume: true}
+	_, _, err := traintest.NewMesh(4, []int{0, 1, 2, 3, 1}).Run(t.Context(), r, shards, o, func(node int) string { return folders[node] })
+	if err == nil || !strings.Contains(err.Error(), "or remove the job and start another") {
+		t.Errorf("an epoch is known: %v", err)
+	}
+	o.Known = 0
+	o.Announce = func(f train.Forecast) {
+		if f.Resumed > 0 || f.Step > 0 || !slices.Contains(f.Notes, tables.BegunAnew) {
+			t.Errorf("it goes on after step %d of epoch %d: %q", f.Step, f.Resumed+1, f.Notes)
+		}
+	}
+	goesOn(t, "begun anew", r, shards, o, folders, want)
+}
+
+// The power fails while nodes write the first checkpoint after rows have moved to them. What rows were taken
+// from lies there still.
+func TestKilledAfterRowsHaveMoved(t *testing.T) {
+	folders, r, shards, want := left(t)
+	var after []string
+	for range folders {
+		after = append(after, t.TempDir())
+	}
+	moved := make([]string, 4)
+	for node := range folders {
+		moved[node] = t.TempDir()
+		copied(t, folders[node], moved[node])
+	}
+	o := train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All, Known: 2, Resume: true}
+	var once sync.Once
+	m := traintest.NewMesh(4, []int{2, 3, 0, 1, 3})
+	err := interrupted(t, m, r, shards, o, moved, func(q peer.Query) bool {
+		if q.Epoch == 0 || q.Service != peer.Offers || q.Kind != peer.Gradient {
+			return false
+		}
+		once.Do(func() {
+			for node := range moved {
+				copied(t, moved[node], after[node])
+			}
+		})
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for some := 1; some < 15; some += 3 { // of the nodes have written it
+		all := make([]string, 4)
+		for node := range all {
+			all[node] = t.TempDir()
+			from := folders[node]
+			if some>>node&1 == 1 {
+				from = after[node]
+			}
+			copied(t, from, all[node])
+		}
+		goesOn(t, "moved", r, shards, o, all, want)
+	}
+}
+
+// All nodes write checkpoints after the same step. One that has none has them all write one at the end of the
+// epoch.
+func TestNodesWriteTogether(t *testing.T) {
+	shards, r := enginetest.Bare(t, 100), learning("gcn")
+	r.Sharing, r.EmbeddingsAt = strategy.Given("leap"), recipe.AtOwners
+	all := traintest.NewMesh(3, []int{0, 1, 2, 0, 1}).Start(t, r, shards, train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All})
+	for node, l := range all {
+		traintest.KeepIn(l.Run, t.TempDir())
+		if node > 0 {
+			l.Run.Checkpoints.Adopt(l.Run.Place())
+		}
+		l.Run.Checkpoints.Begin(time.Minute)
+		for step := range l.Run.Batches.Steps {
+			l.At.Step = step
+			want := uint64(0)
+			if node == 0 && step == l.Run.Batches.Steps-1 {
+				want = train.Due
+			}
+			if got := l.Run.WantsAll(); got != want {
+				t.Errorf("node %d asks for %d in step %d", node, got, step)
+			}
+		}
+		if l.Run.Wants() {
+			t.Errorf("node %d writes alone", node)
+		}
+		if l.Run.Together = true; !l.Run.Wants() {
+			t.Errorf("node %d does not write with the others", node)
+		}
+	}
+}
