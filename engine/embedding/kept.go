@@ -150,14 +150,20 @@ func (t *Table) Read(f *checkpoint.File, _ int) (rows [][]float32, err error) {
 // Read does of all rows. Where the file lacks some, they are taken by Take from those of other nodes, if
 // there are any.
 func (t *Table) readParts(f *checkpoint.File) (rows [][]float32, err error) {
-	l := t.o.Layout
+	l, best := t.o.Layout, NoBest
 	for shard := range l.Owners {
 		if !t.has(shard) {
 			continue
 		}
-		best, p := NoBest, t.paramOf(shard)
+		is, p := NoBest, t.paramOf(shard)
 		if f.Has(bestPrefix + p.Name) {
-			best = BestApart
+			is = BestApart
+		}
+		if len(rows) == 0 {
+			best = is
+		}
+		if f.Has(p.Name) && is != best {
+			return nil, fmt.Errorf("it has the rows of the best epoch of some shards, and not, or only, those of shard %d", shard)
 		}
 		views, err := t.views(f, nil, shard, best)
 		if err != nil {

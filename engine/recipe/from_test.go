@@ -52,9 +52,32 @@ func TestRecipesThatStartFromAModel(t *testing.T) {
 	}
 }
 
+// A recipe that says on which nodes learnt rows are can't be read by a program that knows of such rows and
+// not of that: it would wait for other messages.
+func TestRecipesThatSayWhereRowsAre(t *testing.T) {
+	r := recipe.DefaultRecipe("gcn")
+	r.Seed, r.Embeddings = 1<<64-1, 8
+	for at, readable := range map[string]bool{"": true, recipe.AtAll: false, recipe.AtOwners: false} {
+		r.EmbeddingsAt = at
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before struct{ Seed [1]uint64 }
+		if err := json.Unmarshal(text, &before); err == nil != readable || readable && before.Seed[0] != r.Seed {
+			t.Errorf("a program that has all rows on each node reads %s: %v", text, err)
+		}
+		var again recipe.Recipe
+		if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, r) {
+			t.Errorf("%s was read as %+v, %v", text, again, err)
+		}
+	}
+}
+
 func FuzzRecipe(f *testing.F) {
 	f.Add(`{"model":{"model":"gcn"},"seed":7,"epochs":3}`)
 	f.Add(`{"seed":[7],"from":{"job":"j1","key":"abcd1234","weights_sha256":"00"}}`)
+	f.Add(`{"seed":[[7]],"embeddings":8,"embeddings_at":"owners"}`)
 	f.Add(`{"seed":[],"sweep":[{"recipe":{"seed":null}}]}`)
 	f.Add(`{"Seed":" [1]"}`)
 	f.Fuzz(func(t *testing.T, text string) {

@@ -17,7 +17,7 @@ import (
 // Wire is the version of what the nodes of a run say to each other, beside what packages
 // below say. It comes first in the messages about memory, which are the first of all, and
 // in greetings.
-const Wire = 12
+const Wire = 13
 
 // A Greeting is what each node of a run tells the others when they meet.
 type Greeting struct {

@@ -29,11 +29,25 @@ type Placement struct {
 
 	far  gather.Rows // those of other nodes that the step under way reads
 	done bool        // this node goes on from a checkpoint of its own that has all rows
+	said bool        // nodes have said whether they have room for all rows
 }
 
-// roomForRows is the message in which nodes say whether they have room for all rows. It comes before
-// those in which they say what memory they need.
-var roomForRows = exchange.Tag{Lane: exchange.LaneMessages, Index: 3}
+// The messages in which nodes say whether they have room for all rows, and what memory their weights need.
+// Nodes whose programs are of different versions, of which one knows no first message, must see that in the
+// one that both wait for: so what comes first has the same tag in either case.
+var (
+	earlier = exchange.Tag{Lane: exchange.LaneMessages, Index: 1}
+	later   = exchange.Tag{Lane: exchange.LaneMessages, Index: 3}
+)
+
+// Room returns the tag of the message in which nodes say what memory their weights need, once they have
+// decided where rows are.
+func (p *Placement) Room() exchange.Tag {
+	if p.said {
+		return later
+	}
+	return earlier
+}
 
 // Decide decides where rows are: where the recipe leaves it open, each node has all if all nodes have
 // room for them. weights are the bytes of a model with all rows, has is the memory of this node.
@@ -49,7 +63,8 @@ func (p *Placement) Decide(ctx context.Context, s *session.Session, r *recipe.Re
 	if embedding.Fits(weights(), has-min(has, budget.Program)) {
 		fits = 1
 	}
-	all, err := s.GatherVersioned(ctx, roomForRows, []byte{fits})
+	p.said = true
+	all, err := s.GatherVersioned(ctx, earlier, []byte{fits})
 	if err != nil {
 		return fmt.Errorf("hear which nodes have room for the learnt rows of all vertices: %w", err)
 	}

@@ -78,14 +78,14 @@ func (t *Learner) sumBytes() uint64 {
 }
 
 // The messages in which nodes exchange what memory they need: one before they copy edges, where
-// pairs are learnt, one before they take any for weights, one before they take any for steps.
+// pairs are learnt, one before they take any for weights (see tables.Placement.Room), one before they take
+// any for steps.
 // Others precede strategies that are tried, see auto.RoomFor. Offers go by in the order of their
 // tags: the first two come before the one by which nodes meet, in its step, and the last after
 // those by which they choose a strategy.
 var (
-	roomForEdges   = exchange.Tag{Lane: exchange.LaneMessages, Index: 2}
-	roomForWeights = exchange.Tag{Lane: exchange.LaneMessages, Index: 1}
-	roomForSteps   = exchange.Tag{Lane: exchange.LaneMessages, Step: 1 << 20}
+	roomForEdges = exchange.Tag{Lane: exchange.LaneMessages, Index: 2}
+	roomForSteps = exchange.Tag{Lane: exchange.LaneMessages, Step: 1 << 20}
 )
 
 // Measured returns this machine's memory, or the stand-in of a test.

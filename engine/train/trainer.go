@@ -120,7 +120,7 @@ func NewTrainer(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o O
 		}
 		return nil, err
 	}
-	if err := t.Afford(ctx, roomForWeights, t.WeightBytes()+budget.Program); err != nil {
+	if err := t.Afford(ctx, t.Sharing.learnt.Room(), t.WeightBytes()+budget.Program); err != nil {
 		if Together(err) {
 			t.Session.Leave(ctx, t.Log)
 		}
