@@ -87,6 +87,9 @@ func (z *sizes) needs(j *job, m *mesh, isolated bool) (n fit.Needs, err error) {
 			rows += 3 * uint64(bits.Len(uint(len(m.layout.Owners))))
 		}
 	}
+	if z.learnt.apart {
+		rows += 2 + uint64(len(j.Recipe.Optimizer.Moments())) // what they were before an update, with the best
+	}
 	n.Add(budget.Weights, rows*weights+embedding.Bytes(z.learnt.rows, j.Graph.Columns-j.Recipe.Embeddings, j.Recipe.Embeddings, j.Recipe.Optimizer))
 	n.Add(budget.Graph, z.held+4*uint64(len(j.Graph.Training)))
 	// Edges of other nodes are taken to lie in files, which are no memory that a run must have.

@@ -111,3 +111,35 @@ func TestMemoryOfLearntRows(t *testing.T) {
 		}
 	}
 }
+
+// Nodes that have a part of the rows each keep what the weights were before an update. Two have all rows, so
+// that they need no less than if each had all by itself.
+func TestMemoryOfWeightsThatCanBeTakenBack(t *testing.T) {
+	src, err := generate.New(generate.Options{Kind: "sbm", Vertices: 500, Edges: 2000, Classes: 8, Communities: 64, Inside: 0.9, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards := traintest.Cut(t, src, 4)
+	g, err := dataset.Open(shards, 0, "auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := traintest.Small("gcn")
+	r.Model.Layers, r.Model.Hidden, r.Batch, r.Fanouts, r.Embeddings, r.Sharing = 3, 2048, 16, []int{2, 2, 2}, 4, bringing(strategy.Given("leap"))
+	need := map[string]uint64{}
+	for _, at := range []string{recipe.AtAll, recipe.AtOwners} {
+		r.EmbeddingsAt = at
+		rows, err := forecast.Make(t.Context(), &forecast.Subject{Recipe: &r, Graph: forecast.Of(g), Place: forecast.Even(len(shards), 0)}, strategyOf("leap"), []int{2}, rates, func(forecast.Row) {})
+		if err != nil || len(rows) != 1 {
+			t.Fatal(rows, err)
+		}
+		need[at] = rows[0].Memory
+	}
+	m, err := r.NewModel(g.About.Features+r.Embeddings, g.About.Classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if more := need[recipe.AtOwners] - need[recipe.AtAll]; more < 4*4*uint64(m.Size()) || more > 5*4*uint64(m.Size()) {
+		t.Errorf("%d bytes more for the marks of %d weights", more, m.Size())
+	}
+}
