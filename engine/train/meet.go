@@ -64,23 +64,12 @@ func (t *Trainer) goOn(ctx context.Context, all []session.Greeting, best int) er
 			if !mine.Have {
 				had[k].Epoch = 0
 			}
-			keepUnder(l, had[k].Epoch, had[k].Under)
+			l.At.KeepUnder(had[k].Epoch, had[k].Under)
 		}
 	}
 	// Nodes at the same step may or may not have received the time of the epoch before.
 	t.tuned(from.DealTuning())
 	return nil
-}
-
-// keepUnder keeps what this node had done of an epoch, if that is under way. The other node, whose
-// checkpoint was taken over, reports its own work on it: this one reports what it did, as far as it knows.
-func keepUnder(t *Learner, epoch int, own trained.Epoch) {
-	of := &t.At.Under
-	if t.At.Epoch != epoch {
-		own = trained.Epoch{}
-	}
-	own.Epoch, own.Model, own.Steps, own.Rate, own.Seconds = of.Epoch, of.Model, of.Steps, of.Rate, max(own.Seconds, of.Seconds)
-	*of = own
 }
 
 // greeting returns this node's greeting, after resuming from its own checkpoint if

@@ -182,28 +182,7 @@ func (t *Trainer) fits(c *trained.Snapshot) error {
 	if err := recipe.SameSweep(t.Recipe, c.Recipe, t.Options.Strategies.Declared().Same); err != nil {
 		return err
 	}
-	about := t.Data.About
-	for _, n := range []struct {
-		what    string
-		is, was uint64
-	}{
-		{"vertices", about.Vertices, c.About.Vertices}, {"edges", about.Edges, c.About.Edges},
-		{"features", uint64(about.Features), uint64(c.About.Features)}, {"classes", uint64(about.Classes), uint64(c.About.Classes)},
-	} {
-		if n.is != n.was {
-			return fmt.Errorf("it is of a dataset with %d %s, and this one has %d", n.was, n.what, n.is)
-		}
-	}
-	if c.Dataset != t.Options.Dataset {
-		return errors.New("it is of a dataset of the same size with another content: resume with the dataset that it began with")
-	}
-	steps := t.stepsOfEpoch()
-	for i := range c.Models {
-		if step := c.Models[i].State.Step; step > steps {
-			return fmt.Errorf("it stands at step %d of an epoch of %d", step, steps)
-		}
-	}
-	return nil
+	return c.Fits(&t.Data.About, t.Options.Dataset, t.stepsOfEpoch())
 }
 
 // stepsOfEpoch returns how many steps an epoch has.

@@ -40,7 +40,7 @@ func (r *learnt) reunite(ctx context.Context, t *Trainer, greetings []session.Gr
 		return from == tables.Anew, err
 	}
 	if took {
-		keepUnder(l, had.Epoch, had.Under)
+		l.At.KeepUnder(had.Epoch, had.Under)
 	}
 	if !t.Session.Alone() {
 		t.tuned(greetings[from].DealTuning())

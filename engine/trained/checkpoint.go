@@ -87,6 +87,30 @@ func readCheckpoint(name string, file *checkpoint.File, err error) (*Snapshot, e
 // Close unmaps the checkpoint.
 func (c *Snapshot) Close() error { return c.File.Close() }
 
+// Fits returns an error unless a checkpoint is of a dataset, with so many steps in an epoch.
+func (c *Snapshot) Fits(about *dataset.About, id string, steps int) error {
+	for _, n := range []struct {
+		what    string
+		is, was uint64
+	}{
+		{"vertices", about.Vertices, c.About.Vertices}, {"edges", about.Edges, c.About.Edges},
+		{"features", uint64(about.Features), uint64(c.About.Features)}, {"classes", uint64(about.Classes), uint64(c.About.Classes)},
+	} {
+		if n.is != n.was {
+			return fmt.Errorf("it is of a dataset with %d %s, and this one has %d", n.was, n.what, n.is)
+		}
+	}
+	if c.Dataset != id {
+		return errors.New("it is of a dataset of the same size with another content: resume with the dataset that it began with")
+	}
+	for i := range c.Models {
+		if step := c.Models[i].State.Step; step > steps {
+			return fmt.Errorf("it stands at step %d of an epoch of %d", step, steps)
+		}
+	}
+	return nil
+}
+
 // Read reads and checks the metadata.
 func (c *Snapshot) Read() (err error) {
 	if err := c.readModels(); err != nil {

@@ -114,6 +114,17 @@ type State struct {
 	Tuning deal.Tuning `json:"tuning,omitzero"`
 }
 
+// KeepUnder keeps what this node had done of an epoch, if that is under way. The other node, whose
+// checkpoint was taken over, reports its own work on it: this one reports what it did, as far as it knows.
+func (s *State) KeepUnder(epoch int, own Epoch) {
+	of := &s.Under
+	if s.Epoch != epoch {
+		own = Epoch{}
+	}
+	own.Epoch, own.Model, own.Steps, own.Rate, own.Seconds = of.Epoch, of.Model, of.Steps, of.Rate, max(own.Seconds, of.Seconds)
+	*of = own
+}
+
 // Rise records an evaluation and reports whether it is the best so far.
 func (s *State) Rise(e *Epoch, r *recipe.Recipe) bool {
 	if s.Best == nil || e.Better(s.Best.Record) {
