@@ -87,6 +87,11 @@ type Reunion struct {
 	Most    uint64 // bounds the size of a checkpoint
 	Ask     func(ctx context.Context, node int) checkpoint.Ask
 
+	met
+}
+
+// met is what nodes know of each other once they have said it.
+type met struct {
 	all    []finding // of each node
 	course found     // where all go on
 	from   int       // the node that stands there

@@ -47,7 +47,7 @@ func TestWhereNodesGoOn(t *testing.T) {
 		"the first was written":   {[]finding{{at(7, 0)}, {none}, {none}}, 0, 0, 0, errUnfinished.Error()},
 		"epochs are known":        {[]finding{{at(7, 0)}, {none}, {none}}, 1, 0, 0, "start the nodes that trained this job, and then {train.resume}, or remove the job and start another"},
 	} {
-		u := &Reunion{Shards: 4, Known: c.known, Session: &session.Session{Work: peer.Work{Nodes: []string{"a", "b", "x"}}}, all: c.all}
+		u := &Reunion{Shards: 4, Known: c.known, Session: &session.Session{Work: peer.Work{Nodes: []string{"a", "b", "x"}}}, met: met{all: c.all}}
 		names := make([]keepers, 3)
 		names[0] = keepers{Nodes: []string{"a", "b", "c", "d"}, Owners: []int{0, 1, 3, 2}}
 		if strings.HasPrefix(name, "the first") || strings.HasPrefix(name, "epochs") {
@@ -70,9 +70,9 @@ func TestWhereNodesGoOn(t *testing.T) {
 
 // What stands where all go on takes the place of each node's last checkpoint.
 func TestEarlierCheckpointsTakeThePlaceOfTheLast(t *testing.T) {
-	u := &Reunion{Session: &session.Session{Work: peer.Work{Self: 1}}, course: at(6), all: []finding{
+	u := &Reunion{Session: &session.Session{Work: peer.Work{Self: 1}}, met: met{course: at(6), all: []finding{
 		{at(7), at(6), at(5)}, {at(7), at(3), at(6)}, {at(6), at(6)}, {at(7)},
-	}}
+	}}}
 	if mine := u.settle(); mine != checkpoint.Back {
 		t.Errorf("here it is %d", mine)
 	}
@@ -104,7 +104,7 @@ func TestWhereTheBestRowsAre(t *testing.T) {
 		"steps were made since":  {trained.State{Epoch: 4, Step: 1, Best: best(3)}, 2, 0, true},
 		"epochs were made since": {trained.State{Epoch: 5, Best: best(3)}, 2, 0, true},
 	} {
-		u := &Reunion{at: &c.at}
+		u := &Reunion{met: met{at: &c.at}}
 		got, err := u.best(&found{said: said{Best: c.file}})
 		if got != c.want || err != nil != c.err {
 			t.Errorf("%s: %v, %v", name, got, err)
