@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
@@ -168,4 +169,19 @@ func (p *Placement) Complete(ctx context.Context, s *session.Session, t *embeddi
 	f.Forget() // the last has some rows
 	err := save()
 	return cmp.Or(t.Unbrought(), err) // rows that did not come are no fault of this node's disk
+}
+
+// Tidy removes what other nodes need no more of a run that is done: all of it, of a node that has a part of
+// what others have whole.
+func (p *Placement) Tidy(f *checkpoint.Folder, r *recipe.Recipe, part bool, log *slog.Logger) {
+	if !r.MayPart() || !f.Keeps() {
+		return
+	}
+	err := f.RemoveEarlier()
+	if part {
+		err = errors.Join(err, f.Remove())
+	}
+	if err != nil {
+		log.Warn("could not remove a part of what other nodes have whole", "err", err)
+	}
 }

@@ -2,10 +2,8 @@ package train
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
@@ -119,7 +117,7 @@ func (t *Trainer) saveLast(ctx context.Context) error {
 	err := t.Save()
 	if t.Session.Alone() {
 		if err == nil {
-			t.Sharing.learnt.tidy(t, false)
+			t.Sharing.learnt.Tidy(t.Checkpoints, &t.Recipe, false, t.Log)
 		}
 		return err
 	}
@@ -141,7 +139,7 @@ func (t *Trainer) saveLast(ctx context.Context) error {
 			if err != nil && !errors.Is(err, tables.ErrPart) {
 				t.Log.Warn("the last checkpoint could not be written here; another node has it", "node", t.Session.Name(node), "err", checkpoint.Cause(err))
 			}
-			t.Sharing.learnt.tidy(t, errors.Is(err, tables.ErrPart))
+			t.Sharing.learnt.Tidy(t.Checkpoints, &t.Recipe, errors.Is(err, tables.ErrPart), t.Log)
 			return nil
 		}
 	}
@@ -239,38 +237,15 @@ func (t *Learner) standing() trained.Standing {
 
 // metadata describes the run of a checkpoint.
 func (t *Trainer) metadata() (map[string]string, error) {
-	m := map[string]string{
-		"format":             trained.CheckpointFormat,
-		"dataset":            t.Options.Dataset,
-		"vertices":           strconv.FormatUint(t.Data.About.Vertices, 10),
-		"edges":              strconv.FormatUint(t.Data.About.Edges, 10),
-		"features":           strconv.Itoa(t.Data.About.Features),
-		"classes":            strconv.Itoa(t.Data.About.Classes),
-		"normalize_features": t.Data.Features.How(),
+	h := trained.Header{Recipe: t.Recipe, Dataset: t.Options.Dataset, About: &t.Data.About, Features: t.Data.Features.How(), Sweep: t.Sweeps()}
+	for _, l := range t.Learners {
+		h.Models = append(h.Models, l.standing())
 	}
-	fields := map[string]any{"recipe": t.Recipe}
 	if t.Sharing.learnt.Apart {
-		fields[embedding.KeepersField] = tables.KeptBy(t.Session)
+		h.Add(embedding.KeepersField, tables.KeptBy(t.Session))
 	}
 	if names := t.Options.ClassNames; len(names) > 0 && t.Data.Links == nil {
-		fields["class_names"] = names
+		h.Add("class_names", names)
 	}
-	if one := t.Learners[0].standing(); !t.Sweeps() {
-		m["updates"] = strconv.FormatUint(one.Updates, 10)
-		fields["state"], fields["history"] = one.State, one.History
-	} else {
-		var all []trained.Standing
-		for _, l := range t.Learners {
-			all = append(all, l.standing())
-		}
-		m["format"], fields["models"] = trained.SweepFormat, all
-	}
-	for name, of := range fields {
-		text, err := json.Marshal(of)
-		if err != nil {
-			return nil, fmt.Errorf("encode the %s of a checkpoint: %w", name, err)
-		}
-		m[name] = string(text)
-	}
-	return m, nil
+	return h.Metadata()
 }

@@ -121,36 +121,21 @@ func (t *Trainer) startFrom(ctx context.Context) error {
 
 // rowsOfModel are a checkpoint's rows of one model.
 type rowsOfModel struct {
-	best   []float32     // nil: no epoch was evaluated
-	last   [][]float32   // the weights and the optimizer's moments; nil: the model has diverged
+	trained.Rows
 	extras [][][]float32 // of each of the learner's
 }
 
 // rows reads the rows of a model. It changes nothing.
 func (t *Learner) rows(c *trained.Snapshot) (r rowsOfModel, err error) {
-	s := &c.Models[t.Index].State
-	prefix := trained.PrefixOf(t.Index, len(t.Run.Learners))
-	params, size := t.Model.Params(), t.Model.Size()
-	if s.Best != nil {
-		if r.best, err = c.File.Row(prefix+trained.BestPrefix, params, size); err != nil {
-			return r, err
-		}
+	var moments []string
+	for _, m := range t.Optimizer.Moments() {
+		moments = append(moments, m.Name)
 	}
-	if s.Diverged == nil {
-		names := []string{""}
-		for _, m := range t.Optimizer.Moments() {
-			names = append(names, trained.MomentPrefix+m.Name+".")
-		}
-		for _, name := range names {
-			row, err := c.File.Row(prefix+name, params, size)
-			if err != nil {
-				return r, err
-			}
-			r.last = append(r.last, row)
-		}
+	if r.Rows, err = c.Rows(t.Index, t.Model.Params(), t.Model.Size(), moments); err != nil {
+		return r, err
 	}
 	for _, extra := range t.Extras {
-		rows, err := extra.Read(c.File, s.Step)
+		rows, err := extra.Read(c.File, c.Models[t.Index].State.Step)
 		if err != nil {
 			return r, err
 		}
@@ -163,14 +148,14 @@ func (t *Learner) rows(c *trained.Snapshot) (r rowsOfModel, err error) {
 func (t *Learner) Adopt(s *trained.Standing, rows *rowsOfModel) {
 	t.At, t.History = s.State, s.History
 	t.At.Early = t.Recipe.Patience > 0 && t.At.Waited >= t.Recipe.Patience
-	t.best = append(t.best[:0], rows.best...)
+	t.best = append(t.best[:0], rows.Best...)
 	t.Optimizer.SetSteps(s.Updates)
 	if t.At.Diverged != nil {
 		return // its last weights are of no use
 	}
-	t.Run.Device.Write32(t.Weights, rows.last[0])
+	t.Run.Device.Write32(t.Weights, rows.Last[0])
 	for i, m := range t.Optimizer.Moments() {
-		t.Run.Device.Write32(m.Row, rows.last[1+i])
+		t.Run.Device.Write32(m.Row, rows.Last[1+i])
 	}
 	for i, extra := range t.Extras {
 		extra.Adopt(rows.extras[i], s.State.Step)

@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/session"
@@ -75,22 +74,6 @@ func (r *learnt) remember(l *Learner) {
 		}
 	}
 	r.mark.Set(l, r.rows)
-}
-
-// tidy removes what other nodes need no more of a run that is done: all of it, of a node that has a part of
-// what others have whole.
-func (r *learnt) tidy(t *Trainer, part bool) {
-	f := t.Checkpoints
-	if !t.Recipe.MayPart() || !f.Keeps() {
-		return
-	}
-	err := f.RemoveEarlier()
-	if part {
-		err = errors.Join(err, f.Remove())
-	}
-	if err != nil {
-		t.Log.Warn("could not remove a part of what other nodes have whole", "err", err)
-	}
 }
 
 // saveBefore leaves a checkpoint of before the last update, too, if that was made in the epoch under
