@@ -1,6 +1,7 @@
 package embedding_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -59,13 +60,15 @@ func interrupted(t *testing.T, m *traintest.Mesh, r recipe.Recipe, shards []*gra
 	return errors.Join(errors.New("it was not interrupted"), err)
 }
 
-// copied copies the files of a folder to another, but those that are not whole yet.
+// copied copies the files of a folder to another, but those that are not whole yet. The last checkpoint comes
+// first: a node may write one meanwhile, and what it had then lies beside it.
 func copied(t *testing.T, from, to string) {
 	t.Helper()
 	files, err := os.ReadDir(from)
 	if err != nil {
 		t.Error(err)
 	}
+	slices.SortFunc(files, func(a, b os.DirEntry) int { return -strings.Compare(a.Name(), b.Name()) })
 	for _, f := range files {
 		if filepath.Ext(f.Name()) == ".tmp" {
 			continue
@@ -78,6 +81,16 @@ func copied(t *testing.T, from, to string) {
 			t.Error(err)
 		}
 	}
+}
+
+// file returns what a file of a folder has; nil: there is no such file.
+func file(t *testing.T, dir, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // goesOn checks that a mesh goes on from its folders to the weights of an undisturbed run.
@@ -177,6 +190,27 @@ func TestKilledAfterRowsHaveMoved(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	wrote := 0
+	for node := range after {
+		var were [][]byte // at most one update apart: all nodes go on from the earlier
+		for _, name := range []string{train.CheckpointFile, "back.safetensors"} {
+			were = append(were, file(t, folders[node], name))
+		}
+		is := func(name string) bool {
+			b := file(t, after[node], name)
+			return slices.ContainsFunc(were, func(was []byte) bool { return bytes.Equal(b, was) })
+		}
+		if is(train.CheckpointFile) {
+			continue // it has not written another yet
+		}
+		wrote++
+		if !is("before.safetensors") {
+			t.Errorf("what was taken from node %d is gone", node)
+		}
+	}
+	if wrote == 0 {
+		t.Error("no node had written a checkpoint of what it has now")
 	}
 	for some := 1; some < 15; some += 3 { // of the nodes have written it
 		all := make([]string, 4)

@@ -58,8 +58,9 @@ const unconfirmed = time.Second
 // saveConfirmed is saveSoon in the middle of an epoch: the checkpoint is put off until all
 // nodes know that what they have read of their shards is whole.
 func (t *Trainer) saveConfirmed(ctx context.Context) error {
-	confirmed, err := t.intact.Confirmed(ctx), error(nil)
+	confirmed := t.intact.Confirmed(ctx)
 	if r := &t.Sharing.learnt; r.Apart {
+		var err error
 		if confirmed, err = r.All(ctx, t.Session, t.Place(), confirmed); err != nil {
 			if ctx.Err() != nil {
 				return t.Stopped(ctx)

@@ -75,16 +75,16 @@ func (c *Snapshot) Rows(model int, params []nn.Param, size int, moments []string
 			return r, err
 		}
 	}
-	if s.Diverged != nil {
-		return r, nil
-	}
-	row, err := c.File.Row(prefix, params, size)
-	if err != nil {
-		return r, err
-	}
-	r.Last = append(r.Last, row)
+	names := []string{""}
 	for _, name := range moments {
-		if row, err = c.File.Row(prefix+MomentPrefix+name+".", params, size); err != nil {
+		names = append(names, MomentPrefix+name+".")
+	}
+	if s.Diverged != nil {
+		names = nil
+	}
+	for _, name := range names {
+		row, err := c.File.Row(prefix+name, params, size)
+		if err != nil {
 			return r, err
 		}
 		r.Last = append(r.Last, row)
