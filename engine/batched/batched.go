@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/tables"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
@@ -285,7 +286,7 @@ func (b *Batched) reduce(ctx context.Context, l *train.Learner, s *slot.Slot, w 
 		r.Note.Flags |= train.Unsound
 	}
 	units := w.Units(s)
-	r.Note.Flags |= units<<1 | b.Run.WantsAll()
+	r.Note.Flags |= units<<1 | b.Run.Says()
 	notes, err := b.Sums(l).Total(ctx, r)
 	if err != nil {
 		return loss, fmt.Errorf("add up the gradients of epoch %d, step %d: %w", l.At.Epoch, s.Step+1, err)
@@ -301,11 +302,13 @@ func (b *Batched) reduce(ctx context.Context, l *train.Learner, s *slot.Slot, w 
 	}
 	if !b.Run.Session.Alone() {
 		loss, units = 0, 0
+		said := uint64(0)
 		for _, note := range notes {
 			loss += note.Loss
-			units += note.Flags &^ train.Due >> 1
-			b.Run.Together = b.Run.Together || note.Flags&train.Due != 0
+			units += note.Flags &^ tables.Flags >> 1
+			said |= note.Flags & tables.Flags
 		}
+		b.Run.Hears(said)
 	}
 	w.Scale(l, s, units)
 	if !b.Run.Device.Finite(l.Gradients) {

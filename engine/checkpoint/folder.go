@@ -87,6 +87,7 @@ type Folder struct {
 	at     Place         // where the last stands
 	before *Place        // where the one before it stands; nil if none is kept
 	other  bool          // a file lies where the last does that has not all of what this node has there
+	stays  bool          // the one before the last, whatever is written
 }
 
 // NewFolder returns the folder of a run that begins.
@@ -165,6 +166,10 @@ func (f *Folder) Supersede() { *f = Folder{options: f.options, other: true} }
 // has.
 func (f *Folder) Superseded() bool { return f.other }
 
+// Stay says whether the checkpoint before the last stays that while others are written, since other nodes
+// have none that is later.
+func (f *Folder) Stay(on bool) { f.stays = on }
+
 // Hold has the checkpoint before the last stay when the run has ended.
 func (f *Folder) Hold() { f.options.Hold = true }
 
@@ -195,6 +200,8 @@ func (f *Folder) Save(at Place, sections []Section, metadata map[string]string, 
 	switch {
 	case f.other:
 		f.link()
+	case f.stays:
+		before = f.before
 	case f.good && !f.options.Single:
 		before = f.keepBefore(at)
 	}
@@ -210,7 +217,7 @@ func (f *Folder) Save(at Place, sections []Section, metadata map[string]string, 
 	case err != nil:
 		return &Unsaved{err, at}
 	}
-	if f.good {
+	if f.good && !f.stays {
 		_ = remove(f.PathOf(Back)) // of an earlier run: all nodes have come to the checkpoint that is before this one
 	}
 	f.tried, f.good, f.failed, f.at, f.before, f.other = time.Now(), true, false, at, before, false

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/enginetest"
+	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -242,9 +244,9 @@ func TestNodesWriteTogether(t *testing.T) {
 			l.At.Step = step
 			want := uint64(0)
 			if node == 0 && step == l.Run.Batches.Steps-1 {
-				want = train.Due
+				want = tables.Due
 			}
-			if got := l.Run.WantsAll(); got != want {
+			if got := l.Run.Says(); got != want {
 				t.Errorf("node %d asks for %d in step %d", node, got, step)
 			}
 		}
@@ -253,6 +255,92 @@ func TestNodesWriteTogether(t *testing.T) {
 		}
 		if l.Run.Together = true; !l.Run.Wants() {
 			t.Errorf("node %d does not write with the others", node)
+		}
+	}
+}
+
+// Two nodes, which alone have the rows of a shard, can't write any more after a checkpoint that all have, and
+// the others write on. Then the power fails, or the run is stopped.
+func TestNodesWaitForThoseThatCanNotWrite(t *testing.T) {
+	shards, r := enginetest.Bare(t, 600), learning("sage")
+	_, want := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
+	r.Sharing, r.EmbeddingsAt = strategy.Given("leap"), recipe.AtOwners
+	r.Sharing.Deterministic = true
+	var folders, after []string
+	for range 4 {
+		folders, after = append(folders, t.TempDir()), append(after, t.TempDir())
+	}
+	full := func(node int) string { return filepath.Join(folders[node], train.CheckpointFile+".tmp") }
+	o := train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All, Interval: time.Nanosecond}
+	var fills, fails sync.Once
+	err := interrupted(t, traintest.NewMesh(4, []int{0, 1, 2, 3, 1}), r, shards, o, folders, func(q peer.Query) bool {
+		if q.Kind != peer.Gradient || q.Step != 2 {
+			return false
+		}
+		if q.Epoch == 2 {
+			fills.Do(func() {
+				for _, node := range []int{1, 2} {
+					_ = os.Remove(full(node))
+					if err := os.MkdirAll(filepath.Join(full(node), "taken"), 0o700); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		if q.Epoch == 3 {
+			fails.Do(func() {
+				for node := range folders {
+					copied(t, folders[node], after[node])
+				}
+			})
+		}
+		return q.Epoch == 3
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, last := updates(t, after[1]), updates(t, after[0]); first+2 > last {
+		t.Errorf("node 1 wrote after %d updates, and node 0 after %d", first, last)
+	}
+	for _, node := range []int{1, 2} {
+		if err := os.RemoveAll(full(node)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.Interval, o.Known = 0, 2
+	goesOn(t, "after a loss of power", r, shards, o, after, want)
+	goesOn(t, "after a stop", r, shards, o, folders, want)
+}
+
+// A run whose nodes had all rows stops before the end of its last epoch, and goes on with rows apart. No step is
+// left, and yet its nodes have a whole model.
+func TestRowsArePlacedWhenAllStepsAreDone(t *testing.T) {
+	shards, r := enginetest.Bare(t, 600), learning("gcn")
+	r.Embeddings, r.Epochs, r.Batch, r.Fanouts, r.Sharing = 1024, 1, 10, []int{2, 2}, strategy.Given("leap")
+	var folders []string
+	for range 5 {
+		folders = append(folders, t.TempDir())
+	}
+	o := train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All}
+	o.Measure = func() budget.Memory { return budget.Memory{Free: 1 << 30, Machine: 1 << 30} }
+	owners := []int{0, 1, 2, 3, 4}
+	err := interrupted(t, traintest.NewMesh(5, owners), r, shards, o, folders, func(q peer.Query) bool {
+		return q.Epoch == 1 && q.Step > 0 && q.Service == peer.Offers && uint8(q.Part>>24) == exchange.LaneMessages
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Resume, o.Memory = true, budget.Program+18<<20
+	if _, _, err := traintest.NewMesh(5, owners).Run(t.Context(), r, shards, o, func(node int) string { return folders[node] }); err != nil {
+		t.Fatal(err)
+	}
+	for node := range train.Keepers {
+		w, err := trained.ReadWeighed(filepath.Join(folders[node], train.CheckpointFile), trained.BestModel)
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			t.Errorf("node %d: %v", node, err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -186,6 +187,10 @@ func TestQuestionsWaitForTheirRows(t *testing.T) {
 		ask(0)
 		ask(1)
 		want()
+		<-time.After(enterWithin) // they are to ask again
+		want("0 false false", "1 false false")
+		ask(0)
+		ask(1)
 		tab.Serve(1, 0)
 		want("0 true false")
 		ask(0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
@@ -38,9 +39,14 @@ func (s *serving) Serve(epoch, step int) {
 	}
 }
 
-// Enter implements gather.Gate: it waits until the rows of a moment may be read, until Leave.
+// enterWithin bounds how long a question waits here, where it takes room that others may need.
+const enterWithin = 5 * time.Second
+
+// Enter implements gather.Gate: it waits until the rows of a moment may be read, until Leave. Whoever asks much
+// too early is to ask again.
 func (s *serving) Enter(ctx context.Context, epoch, step uint32) error {
 	at := instant(epoch, step)
+	var late <-chan time.Time
 	for {
 		s.lock.RLock()
 		if !s.ended && s.from <= at && at <= s.to {
@@ -52,8 +58,15 @@ func (s *serving) Enter(ctx context.Context, epoch, step uint32) error {
 		}
 		later := s.later()
 		s.lock.RUnlock()
+		if late == nil {
+			timer := time.NewTimer(enterWithin)
+			defer timer.Stop()
+			late = timer.C
+		}
 		select {
 		case <-later:
+		case <-late:
+			return fmt.Errorf("%w: step %d of epoch %d has not begun here", peer.ErrEarly, step+1, epoch)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -60,6 +60,8 @@ type Peers interface {
 var (
 	// ErrRefused marks an answer that refuses a question: it is useless to ask again.
 	ErrRefused = errors.New("the other node refuses")
+	// ErrEarly is the error of a handler that can't answer yet, and will soon: the other node asks again.
+	ErrEarly = errors.New("it is too early to answer")
 	// ErrUnreached marks the question to a node that could not be reached for long.
 	ErrUnreached = errors.New("it can't be reached")
 )

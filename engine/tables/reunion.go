@@ -76,7 +76,7 @@ type Reunion struct {
 	Shards      int
 	Resume      bool // this node goes on from what it has
 	Log         *slog.Logger
-	Known       int // how many epochs of the run others know of: if there are any, it does not begin anew
+	Known       int // how many epochs of the run this node knows of: if one knows any, it does not begin anew
 	// Fits returns an error unless a checkpoint is one of this run, and Weights the weights that it has.
 	// Adopt has the model go on from one, and returns where it stands then; Anew has it begin anew.
 	Fits    func(*trained.Snapshot) error
@@ -111,7 +111,7 @@ const BegunAnew = "all nodes stopped while the first checkpoint was written, whi
 // the node that stands there, Whole or Anew, and whether this node has taken over where another stands.
 func (p *Placement) Reunite(ctx context.Context, u *Reunion) (from int, took bool, err error) {
 	mine, who := u.find()
-	messages, err := u.gather(ctx, findings, message(&mine, u.Shards, who))
+	messages, err := u.gather(ctx, findings, message(&mine, u.Shards, u.Known, who))
 	if err != nil {
 		return Whole, false, fmt.Errorf("hear which checkpoints the other nodes have: %w", err)
 	}
@@ -119,9 +119,11 @@ func (p *Placement) Reunite(ctx context.Context, u *Reunion) (from int, took boo
 	names := make([]keepers, len(messages))
 	u.all = make([]finding, len(messages))
 	for node, m := range messages {
-		if err := u.all[node].read(m, u.Shards, &names[node]); err != nil {
+		known, err := u.all[node].read(m, u.Shards, &names[node])
+		if err != nil {
 			return Whole, false, &session.Agreed{Err: fmt.Errorf("node %s %w", u.Session.Name(node), err)}
 		}
+		u.Known = max(u.Known, known)
 		for _, f := range u.all[node] {
 			parts, some = parts || f.Parts, some || f.Have
 		}
@@ -207,8 +209,9 @@ func (u *Reunion) look(c *trained.Snapshot, f *found) error {
 	return nil
 }
 
-// message returns what a node says of its checkpoints.
-func message(mine *finding, shards int, who string) (m []byte) {
+// message returns what a node says of its checkpoints, and how many epochs of the run it knows of.
+func message(mine *finding, shards, known int, who string) (m []byte) {
+	m = binary.LittleEndian.AppendUint32(m, uint32(min(known, math.MaxInt32)))
 	for i := range mine {
 		m, _ = binary.Append(m, binary.LittleEndian, &mine[i].said)
 		for shard := range shards {
@@ -226,19 +229,21 @@ func message(mine *finding, shards int, who string) (m []byte) {
 const mostWho = 1 << 20
 
 // read decodes what came from another node.
-func (g *finding) read(m []byte, shards int, who *keepers) error {
+func (g *finding) read(m []byte, shards int, who *keepers) (known int, err error) {
 	each := binary.Size(&said{}) + shards
-	if all := len(g) * each; len(m) < all || len(m) > all+mostWho {
-		return fmt.Errorf("says in %d bytes which checkpoints it has", len(m))
+	if all := 4 + len(g)*each; len(m) < all || len(m) > all+mostWho {
+		return 0, fmt.Errorf("says in %d bytes which checkpoints it has", len(m))
 	}
+	known = int(min(binary.LittleEndian.Uint32(m), math.MaxInt32))
+	m = m[4:]
 	for i := range g {
 		f := &g[i]
 		n, err := binary.Decode(m, binary.LittleEndian, &f.said)
 		if err != nil {
-			return fmt.Errorf("says which checkpoints it has in other words: %w", err)
+			return 0, fmt.Errorf("says which checkpoints it has in other words: %w", err)
 		}
 		if max(f.Epoch, f.Step, f.Left, f.Best) > math.MaxInt32 {
-			return fmt.Errorf("says that it stands at step %d of epoch %d", f.Step, f.Epoch)
+			return 0, fmt.Errorf("says that it stands at step %d of epoch %d", f.Step, f.Epoch)
 		}
 		for _, has := range m[n : n+shards] {
 			f.shards = append(f.shards, has != 0)
@@ -246,15 +251,15 @@ func (g *finding) read(m []byte, shards int, who *keepers) error {
 		m = m[each:]
 	}
 	if len(m) == 0 {
-		return nil
+		return known, nil
 	}
 	if err := json.Unmarshal(m, who); err != nil {
-		return fmt.Errorf("does not say on which nodes rows were: %w", err)
+		return 0, fmt.Errorf("does not say on which nodes rows were: %w", err)
 	}
 	if len(who.Owners) != shards || slices.ContainsFunc(who.Owners, func(owner int) bool { return owner < 0 || owner >= len(who.Nodes) }) {
-		return fmt.Errorf("says that the rows of %d shards were on %d nodes", len(who.Owners), len(who.Nodes))
+		return 0, fmt.Errorf("says that the rows of %d shards were on %d nodes", len(who.Owners), len(who.Nodes))
 	}
-	return nil
+	return known, nil
 }
 
 // errUnfinished is the error of choose where the run may begin anew: nothing that anybody knows of was
@@ -398,6 +403,9 @@ func (u *Reunion) goOn(ctx context.Context) (took, done bool, err error) {
 			return u.take(path, &u.all[u.from][which])
 		})
 	}
+	if err == nil && (uint64(u.at.Epoch) != u.course.Epoch || uint64(u.at.Step) != u.course.Step) {
+		err = fmt.Errorf("the checkpoint stands at step %d of epoch %d, which is not what the node spoke of", u.at.Step, u.at.Epoch)
+	}
 	kept := false
 	for i := range u.all[self] {
 		f := &u.all[self][i]
@@ -416,7 +424,7 @@ func (u *Reunion) goOn(ctx context.Context) (took, done bool, err error) {
 	if !kept || mine.Parts && !u.Table.Apart() {
 		u.Checkpoints.Supersede() // this node's has other rows, or has in parts what is whole from now on
 	}
-	return own < 0, kept && !mine.Parts, nil
+	return own < 0, kept && !mine.Parts && mine.Left == 0, nil
 }
 
 // takeOthers takes the rows that are lacking from checkpoints of other nodes.

@@ -115,16 +115,16 @@ func TestWhereTheBestRowsAre(t *testing.T) {
 // FuzzFinding reads what nodes say of their checkpoints, which may be anything.
 func FuzzFinding(f *testing.F) {
 	mine := finding{at(7, 0, 1)}
-	whole := message(&mine, 4, `{"nodes":["a","b"],"owners":[0,1,1,0]}`)
+	whole := message(&mine, 4, 2, `{"nodes":["a","b"],"owners":[0,1,1,0]}`)
 	f.Add(whole)
 	f.Add(whole[:len(whole)-1])
-	f.Add(message(&mine, 4, ""))
-	f.Add(message(&mine, 3, ""))
-	f.Add(message(&mine, 4, `{"nodes":["a"],"owners":[0,1,1,0]}`))
+	f.Add(message(&mine, 4, 2, ""))
+	f.Add(message(&mine, 3, 0, ""))
+	f.Add(message(&mine, 4, 2, `{"nodes":["a"],"owners":[0,1,1,0]}`))
 	f.Fuzz(func(t *testing.T, m []byte) {
 		var g finding
 		var who keepers
-		if err := g.read(m, 4, &who); err != nil {
+		if known, err := g.read(m, 4, &who); err != nil || known < 0 {
 			return
 		}
 		for i := range g {

@@ -121,6 +121,37 @@ func (p *Placement) Bring(ctx context.Context, x *session.Session, t *embedding.
 	return &p.far, nil
 }
 
+// Flags of the notes that nodes exchange in a step, where all write their checkpoints at once: Due says that
+// the node wants them written after the step, and Unkept that it could not write the last.
+const (
+	Due    uint64 = 1 << 63
+	Unkept uint64 = 1 << 62
+	Flags         = Due | Unkept
+)
+
+// Says returns the flags of a node: checkpoints are due when it is time to, and in the last step of an epoch
+// if it has none.
+func (p *Placement) Says(f *checkpoint.Folder, last bool) (flags uint64) {
+	if !p.Apart {
+		return 0
+	}
+	if f.Due() || last && f.Missing() {
+		flags |= Due
+	}
+	if f.Failed() {
+		flags |= Unkept
+	}
+	return flags
+}
+
+// Hears notes the flags that some nodes have, and reports whether checkpoints are due. While a node can't
+// write its own, the others keep the last that all have: that node and the next may be the only two that have
+// the rows of a shard.
+func (p *Placement) Hears(f *checkpoint.Folder, flags uint64) (due bool) {
+	f.Stay(flags&Unkept != 0)
+	return flags&Due != 0
+}
+
 // mayKeep is the index of the message in which nodes say after a step whether they may keep where they stand.
 const mayKeep = 1 << 14
 

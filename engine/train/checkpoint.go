@@ -135,16 +135,21 @@ func (t *Trainer) saveLast(ctx context.Context) error {
 	if failed != nil {
 		return errors.Join(fmt.Errorf("hear whether the other nodes have kept what was learnt: %w", failed), err)
 	}
+	copies, has := 0, ""
 	for node, of := range all {
 		if len(of) == 1 && of[0] == 1 {
-			if err != nil && !errors.Is(err, tables.ErrPart) {
-				t.Log.Warn("the last checkpoint could not be written here; another node has it", "node", t.Session.Name(node), "err", checkpoint.Cause(err))
-			}
-			t.Sharing.learnt.Tidy(t.Checkpoints, &t.Recipe, errors.Is(err, tables.ErrPart), t.Log)
-			return nil
+			copies, has = copies+1, t.Session.Name(node)
 		}
 	}
-	if err == nil || errors.Is(err, tables.ErrPart) {
+	part := errors.Is(err, tables.ErrPart)
+	if copies > 0 {
+		if err != nil && !part {
+			t.Log.Warn("the last checkpoint could not be written here; another node has it", "node", has, "err", checkpoint.Cause(err))
+		}
+		t.Sharing.learnt.Tidy(t.Checkpoints, &t.Recipe, part && copies >= min(Keepers, len(all)), t.Log)
+		return nil
+	}
+	if err == nil || part {
 		err = errors.New("no node could keep what was learnt")
 	}
 	return &session.Agreed{Err: err}

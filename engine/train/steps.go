@@ -239,20 +239,17 @@ func (t *Trainer) resumable() bool {
 	return true
 }
 
-// Flags of a note: Unsound marks a node's part of a step as not finite, and Due says that the node
-// wants checkpoints to be written after the step, where all nodes write theirs at once.
-const (
-	Unsound uint64 = 1
-	Due     uint64 = 1 << 63
-)
+// Unsound is the flag of a note that marks a node's part of a step as not finite.
+const Unsound uint64 = 1
 
-// WantsAll returns Due where this node wants all to write a checkpoint: when it is time to, and in the last
-// step of an epoch if it has none.
-func (t *Trainer) WantsAll() uint64 {
-	if r := &t.Sharing.learnt; r.Apart && (t.Checkpoints.Due() || r.waits(t, t.Place().Step+1) && t.Checkpoints.Missing()) {
-		return Due
-	}
-	return 0
+// Says returns what this node's note of a step says of checkpoints.
+func (t *Trainer) Says() uint64 {
+	return t.Sharing.learnt.Says(t.Checkpoints, t.Place().Step+1 >= t.Batches.Steps)
+}
+
+// Hears notes what some nodes' notes of a step say of checkpoints.
+func (t *Trainer) Hears(flags uint64) {
+	t.Together = t.Sharing.learnt.Hears(t.Checkpoints, flags) || t.Together
 }
 
 // IsNumber reports whether x is finite.

@@ -22,6 +22,7 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/backup/archive"
@@ -408,7 +409,7 @@ func (m *Maker) checkpoint(j plan.Job) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the checkpoint of job %s: %w", j.ID, err)
 	}
-	if err := jobs.CheckModel(path); err != nil {
+	if err := jobs.CheckModel(path); err != nil && !errors.Is(err, trained.ErrInParts) {
 		m.cfg.Log.Warn("a checkpoint is left out of a backup", "job", j.ID, "err", err)
 		return nil, 0, f.Close()
 	}

@@ -300,11 +300,15 @@ func (r *run) guarded(ctx context.Context) (result train.Result, err error) {
 	return result, err
 }
 
-// damaged reports whether there is a checkpoint that can't be read.
+// damaged reports whether there is a checkpoint that can't be read. One of some learnt rows can.
 func damaged(folder string) bool {
 	model := filepath.Join(folder, train.CheckpointFile)
 	_, err := os.Stat(model)
-	return err == nil && CheckModel(model) != nil
+	if err == nil {
+		err = CheckModel(model)
+		return err != nil && !errors.Is(err, trained.ErrInParts)
+	}
+	return false
 }
 
 // OpenShards maps all shards of a dataset, which this node must hold.

@@ -138,6 +138,8 @@ func (s *Session) serve(ctx context.Context, from int, q peer.Query, req Request
 		return context.Cause(ctx)
 	case err == nil:
 		return mesh.Refuse(reasonNo, "service %d there gave no answer", q.Service)
+	case errors.Is(err, peer.ErrEarly):
+		return mesh.Refuse(reasonEarly, "%v", err)
 	}
 	return mesh.Refuse(reasonNo, "%s", strings.TrimPrefix(err.Error(), peer.ErrRefused.Error()+": "))
 }

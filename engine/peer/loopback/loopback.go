@@ -2,6 +2,7 @@ package loopback
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -82,7 +83,7 @@ func (n *Node) ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]b
 	seen, tally := q, q.Tally
 	seen.Body, seen.Tally = slices.Clone(q.Body), nil // the asker's own are not the other's to keep
 	answer, replied := buf[:0], false
-	err := h(ctx, n.self, seen, func(parts ...[]byte) error {
+	reply := func(parts ...[]byte) error {
 		replied = true
 		size := 0
 		for _, p := range parts {
@@ -98,7 +99,11 @@ func (n *Node) ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]b
 			return fmt.Errorf("an answer of %d bytes is over the limit of %d", len(answer), q.Limit)
 		}
 		return nil
-	})
+	}
+	err := h(ctx, n.self, seen, reply)
+	for errors.Is(err, peer.ErrEarly) && ctx.Err() == nil {
+		err = h(ctx, n.self, seen, reply)
+	}
 	if err != nil {
 		return nil, err
 	}
