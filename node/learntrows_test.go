@@ -133,5 +133,24 @@ func TestRowsWithTheirOwnersOutliveANode(t *testing.T) {
 			}
 			victim.Restart()
 		}
+		// The nodes of a job that is stopped have parts of its model, which any of them puts together.
+		epochs, model = 10_000, nil
+		id := start("owners")
+		under(c, c.Nodes[0], id, 5)
+		if err := c.Nodes[0].API().StopJob(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		waitState(c, c.Nodes[0], id, "stopped")
+		for _, n := range c.Nodes {
+			var npy bytes.Buffer
+			if err := n.API().Predict(t.Context(), id, api.PredictRequest{Format: ".npy"}, &npy); err != nil {
+				t.Errorf("%s, of a job that was stopped: %v", n.Name, err)
+			}
+			if model == nil {
+				model = npy.Bytes()
+			} else if !bytes.Equal(model, npy.Bytes()) {
+				t.Errorf("%s predicts something else of a job that was stopped", n.Name)
+			}
+		}
 	})
 }

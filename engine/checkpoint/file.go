@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -113,6 +114,23 @@ func (f *File) Digest() (d [sha256.Size]byte) {
 
 // Has reports whether there is a tensor of that name.
 func (f *File) Has(name string) bool { return f.tensors.Has(name) }
+
+// Height returns how many rows a tensor of two dimensions has; 0: there is none of that name.
+func (f *File) Height(name string) int {
+	_, shape, err := safetensors.View[float32](f.tensors, name)
+	if err != nil || len(shape) != 2 {
+		return 0
+	}
+	return int(shape[0])
+}
+
+// Metadata returns all fields but the digests, which are written anew.
+func (f *File) Metadata() map[string]string {
+	m := maps.Clone(f.tensors.Metadata())
+	delete(m, digestName)
+	delete(m, aboutName)
+	return m
+}
 
 // Text is a field of the metadata; "" if there is none of that name.
 func (f *File) Text(name string) string { return f.tensors.Metadata()[name] }

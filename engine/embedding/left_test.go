@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -342,5 +343,53 @@ func TestRowsArePlacedWhenAllStepsAreDone(t *testing.T) {
 		if err != nil {
 			t.Errorf("node %d: %v", node, err)
 		}
+	}
+}
+
+// A run that has ended before it was done has the model of its best epoch, which parts on its nodes have together.
+func TestPartsMakeAModel(t *testing.T) {
+	folders, r, shards, want := left(t)
+	best := want[0]
+	if want[1].Better(best.Record) {
+		best = want[1]
+	}
+	alone := t.TempDir()
+	traintest.MustRun(t, with(r, func(r *recipe.Recipe) {
+		r.Epochs, r.Sharing, r.EmbeddingsAt = best.Epoch, strategy.Settings{Deterministic: true}, ""
+	}), shards, train.Options{Threads: 1, Dataset: "d", Dir: alone})
+	predicted, _ := traintest.Predicted(t, alone, shards, train.Options{Threads: 1}, trained.PredictOptions{Index: trained.BestModel})
+	var parts []string
+	for _, dir := range folders {
+		parts = append(parts, filepath.Join(dir, train.CheckpointFile))
+	}
+	dir := t.TempDir()
+	to := filepath.Join(dir, train.CheckpointFile)
+	for _, some := range [][]string{parts[:2], {parts[0], parts[2]}, parts[1:3], {filepath.Join(dir, "none")}, nil} {
+		err := trained.Assemble(to, some)
+		if lacks := len(some) < 2 || some[0] != parts[0] || some[1] != parts[2]; lacks != errors.Is(err, trained.ErrInParts) || !lacks && err != nil {
+			t.Errorf("of %d: %v", len(some), err)
+		}
+	}
+	for range 2 {
+		if err := trained.Assemble(to, parts); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := traintest.Predicted(t, dir, shards, train.Options{Threads: 1}, trained.PredictOptions{Index: trained.BestModel}); !slices.Equal(got, predicted) {
+			t.Error("the model predicts something else than that of one node")
+		}
+		parts = append(parts, to) // which is one, too
+	}
+	c, err := trained.OpenCheckpoint(parts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	other := c.File.Metadata()
+	other["dataset"] = "another"
+	if err := checkpoint.WriteFile(parts[0], []checkpoint.Section{}, other, func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := trained.Assemble(to, parts[:4]); err == nil {
+		t.Error("a file without its weights is taken")
 	}
 }

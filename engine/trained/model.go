@@ -72,7 +72,7 @@ const BestModel = -1
 
 // ErrInParts is the error of a checkpoint of a job that is not done, where nodes have some learnt rows
 // each.
-var ErrInParts = errors.New("the learnt rows of its vertices are in parts on the nodes of the job until that is done: {train.resume} it, and ask again when it has ended, or start another with a smaller {lr} if it has diverged")
+var ErrInParts = errors.New("the learnt rows of its vertices are in parts on the nodes of the job, and put together when it has ended, from those of one evaluated epoch: ask again then, {train.resume} it if it has stopped, or start another with a smaller {lr} if it has diverged")
 
 // Close closes the file that learnt rows lie in, if there are some: they may be larger than memory.
 func (w *Weighed) Close() error {

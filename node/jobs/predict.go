@@ -39,6 +39,13 @@ func CheckModel(path string) (err error) {
 	return trained.Export(io.Discard, path, trained.BestModel)
 }
 
+// Assemble writes the model of a job that has ended before it was done from parts of it.
+func Assemble(to string, parts []string) (err error) {
+	defer mapped.End(mapped.Guard())
+	defer mapped.CaughtAny(&err)
+	return trained.Assemble(to, parts)
+}
+
 // Predict writes one row of numbers for each vertex, in ascending order of the vertices'
 // names in the source: numeric names by value, others alphabetically. If the source
 // numbers its vertices from 0, the rows are in the source's order. Rows wait in a file, so

@@ -210,22 +210,46 @@ func (m *Models) checkpointOf(ctx context.Context, j plan.Job, l *loan) (string,
 }
 
 // wholeOf finds the model of a job whose nodes have parts of it until it is done. Then some have all of it,
-// and others may have what they had before.
+// and others may have what they had before. Of one that has ended otherwise the parts are put together, if they
+// are of one epoch.
 func (m *Models) wholeOf(ctx context.Context, j plan.Job, l *loan) (string, error) {
-	var silent []string
-	if j.State == plan.Done {
-		for _, id := range m.othersOf(j) {
-			path, err := m.borrow(ctx, id, j, l)
-			switch {
-			case err == nil && jobs.CheckModel(path) == nil:
-				return path, nil
-			case ctx.Err() != nil:
-				return "", context.Cause(ctx)
-			case errors.Is(err, errKeeping):
+	var silent, parts []string
+	if here := filepath.Join(m.cfg.Runner.Folder(j), train.CheckpointFile); slices.Contains(j.Nodes, m.cfg.Mesh.ID()) {
+		parts = append(parts, here)
+	}
+	for i, id := range m.othersOf(j) {
+		if !j.Ended() {
+			break
+		}
+		path, err := m.borrow(ctx, id, j, l)
+		switch {
+		case err == nil && jobs.CheckModel(path) == nil:
+			return path, nil
+		case err == nil:
+			part := fmt.Sprintf("%s.%d", path, i)
+			if err := os.Rename(path, part); err != nil {
 				return "", m.noRoomFor(j, id, err)
-			case err != nil && mesh.RefusalOf(err) != lead.NotFound:
-				silent = append(silent, fmt.Sprintf("node %s %v", m.cfg.Plan.State().NameOf(id), err))
 			}
+			parts = append(parts, part)
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		case errors.Is(err, errKeeping):
+			return "", m.noRoomFor(j, id, err)
+		case mesh.RefusalOf(err) != lead.NotFound:
+			silent = append(silent, fmt.Sprintf("node %s %v", m.cfg.Plan.State().NameOf(id), err))
+		}
+	}
+	if j.Ended() {
+		dir, err := l.folder()
+		if err != nil {
+			return "", err
+		}
+		path := filepath.Join(dir, train.CheckpointFile)
+		switch err := jobs.Assemble(path, parts); {
+		case err == nil:
+			return path, nil
+		case !errors.Is(err, trained.ErrInParts):
+			return "", fmt.Errorf("put the parts of the model of job %s together: %w", j.ID, err)
 		}
 	}
 	if len(silent) > 0 {
