@@ -167,7 +167,7 @@ func (f *Folder) Supersede() { *f = Folder{options: f.options, other: true} }
 func (f *Folder) Superseded() bool { return f.other }
 
 // Stay says whether the checkpoint before the last stays that while others are written, since other nodes
-// have none that is later.
+// have no later one.
 func (f *Folder) Stay(on bool) { f.stays = on }
 
 // Hold has the checkpoint before the last stay when the run has ended.

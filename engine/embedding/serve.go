@@ -11,7 +11,7 @@ import (
 
 // serving is which rows other nodes may read: those that a step or an evaluation begins with, after all
 // updates before it and before its own. A question may come early, and waits; or late, since it was
-// asked again: then nobody needs the answer any more.
+// asked again: then the answer is of no use any more.
 type serving struct {
 	// lock is locked for reading while rows are copied for others, and for writing while they
 	// change.
@@ -19,7 +19,7 @@ type serving struct {
 	from, to uint64 // the moments that begin with the rows that are here
 	ended    bool   // the run ends, and questions wait for the end of those who ask
 	mu       sync.Mutex
-	waiting  chan struct{} // closed when to grows; nil: nobody waits
+	waiting  chan struct{} // closed when to grows; nil: no question waits
 }
 
 func instant(epoch, step uint32) uint64 { return uint64(epoch)<<32 | uint64(step) }
@@ -86,7 +86,7 @@ func (s *serving) later() <-chan struct{} {
 	return s.waiting
 }
 
-// change begins an update, which nobody reads rows during.
+// change begins an update, during which no rows are read.
 func (s *serving) change() { s.lock.Lock() }
 
 // changed ends an update. All nodes have what they asked for before it.

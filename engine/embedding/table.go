@@ -16,7 +16,7 @@ type Options struct {
 	Vertices, Columns int
 	Seed              uint64
 	Optimizer         nn.OptimizerSpec
-	// Layout says whose the vertices are; nil: nobody asks. Where rows are Apart, a node has those of
+	// Layout says whose the vertices are; nil: all are this node's. Where rows are Apart, a node has those of
 	// the shards that it owns, and of those of the node before it in the run's list. Self is this node.
 	Layout *peer.Layout
 	Self   int

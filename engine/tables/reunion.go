@@ -50,7 +50,7 @@ func (f *found) same(o *found) bool {
 type finding [3]found
 
 // keepers are the nodes of the run that has written a checkpoint, by which those can be named that have
-// the rows which nobody here has.
+// the rows that no node here has.
 type keepers struct {
 	Nodes  []string `json:"nodes"`
 	Owners []int    `json:"owners"`
@@ -314,7 +314,7 @@ func (f *found) compare(o *found) int {
 	return cmp.Or(cmp.Compare(f.Updates, o.Updates), cmp.Compare(f.Epoch, o.Epoch), cmp.Compare(f.Step, o.Step), cmp.Compare(o.Left, f.Left))
 }
 
-// lacking returns the shards whose rows nobody has as they are where a checkpoint stands.
+// lacking returns the shards whose rows no checkpoint has as they are where this one stands.
 func (u *Reunion) lacking(at *found) (shards []int) {
 	for shard := range u.Shards {
 		here := false

@@ -40,7 +40,7 @@ func (e *Differing) Error() string {
 func (h *Share) Sign(hash string) error {
 	b, err := hex.DecodeString(hash)
 	if n := copy(h.Hash[:], b); err != nil || n != len(h.Hash) && n != 0 {
-		return errors.New("the digest of the weights is none")
+		return errors.New("the digest of the weights is not one in hex")
 	}
 	return nil
 }

@@ -277,6 +277,10 @@ func (r row) describe() string {
 	if r.Layers > 0 {
 		model = fmt.Sprintf("embeddings, %d layers of R-GCN", r.Layers)
 	}
-	return fmt.Sprintf("%s, %s: %s, all %d wide, DistMult; batches of %d, %d negatives each, loss %s, Adam, lr %g, up to %d epochs; filtered MRR of validation every %d epochs, ended after %d without a better one.",
-		r.Graph, r.Name, model, r.Width, r.Batch, r.Negatives, r.Loss, r.Rate, r.Epochs, r.Every, r.Patience)
+	optimizer := "Adam"
+	if r.Decay > 0 {
+		optimizer = fmt.Sprintf("AdamW with a decay of %g", r.Decay)
+	}
+	return fmt.Sprintf("%s, %s: %s, all %d wide, DistMult; batches of %d, %d negatives each, loss %s, %s, lr %g, up to %d epochs; filtered MRR of validation every %d epochs, ended after %d without a better one.",
+		r.Graph, r.Name, model, r.Width, r.Batch, r.Negatives, r.Loss, optimizer, r.Rate, r.Epochs, r.Every, r.Patience)
 }
