@@ -26,7 +26,8 @@ _MARKS = {"train": 1, "val": 2, "test": 3}
 class Graph:
     """A graph in memory. Vertices are in the order of their ids.
 
-    ``y`` is -1 where there is no label, or has columns of float32, with NaN for a missing one.
+    ``numbers`` has the mesh's number of each, as batches and learnt rows have it. ``y`` is -1
+    where there is no label, or has columns of float32, with NaN for a missing one.
     ``edge_weight`` is None if all weigh 1. ``edge_type`` has the number of each edge's relation,
     in the order of ``Dataset.about["types"]["relations"]``; it is None where there are none, and
     ``edge_attr`` where edges have no features.
@@ -50,6 +51,7 @@ class Graph:
     train_triples: NDArray[np.int64] | None = None
     val_triples: NDArray[np.int64] | None = None
     test_triples: NDArray[np.int64] | None = None
+    numbers: NDArray[np.int64] | None = None
 
     def to_pyg(self) -> Any:
         """Returns the graph as a PyG ``Data``, with its ids as ``ids``."""
@@ -147,6 +149,7 @@ class Dataset:
             edge_index=np.stack([place[sources], place[np.repeat(np.arange(len(ids)), targets)]]),
             y=np.concatenate([_labels(s) for _, s in shards])[order],
             ids=ids[order],
+            numbers=order,
             edge_weight=np.concatenate(weights) if weights else None,
             edge_type=np.concatenate(relations).astype(np.int64) if relations else None,
             edge_attr=np.concatenate(rows).astype(np.float32, copy=False) if rows else None,

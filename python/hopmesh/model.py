@@ -19,6 +19,7 @@ Rows = NDArray[np.float64]
 Weights = Mapping[str, Rows]
 _FORMAT = "hopmesh-model/1"
 _SLOPE = 0.2  # of the leaky ReLU of attention below 0
+_LEARNT = "embedding.weight"  # a row for each vertex of the dataset
 
 
 class Edges:
@@ -241,7 +242,8 @@ class Model:
     """An exported model. :func:`hopmesh.load_model` reads one.
 
     ``spec`` describes it, ``metadata`` has all that the file says, and ``weights`` are the
-    matrices by name, each In x Out.
+    matrices by name, each In x Out. A model of vertices without features has a row that it has
+    learnt for each of them, ``weights["embedding.weight"]``, in the dataset's order.
     """
 
     def __init__(self, metadata: dict[str, str], weights: dict[str, NDArray[Any]]) -> None:
@@ -255,7 +257,10 @@ class Model:
         self._apart = self.spec["model"].startswith(_HETERO)
         if self.spec["model"].removeprefix(_HETERO) not in _CONVOLUTIONS:
             raise Error(f"load_model computes no {self.spec['model']}: it may need a newer hopmesh")
-        self.features, self.classes = int(metadata["features"]), int(metadata["classes"])
+        self.classes = int(metadata["classes"])
+        learnt = weights.get(_LEARNT)
+        self._learnt = None if learnt is None else learnt.astype(np.float64)
+        self.features = int(metadata["features"]) - (0 if learnt is None else learnt.shape[1])
 
     def __repr__(self) -> str:
         spec = self.spec
@@ -263,24 +268,35 @@ class Model:
 
     def predict(
         self,
-        x: ArrayLike,
+        x: ArrayLike | None,
         edge_index: ArrayLike,
         edge_weight: ArrayLike | None = None,
         edge_attr: ArrayLike | None = None,
         edge_type: ArrayLike | None = None,
+        numbers: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
         """Returns the scores of every vertex, before softmax, as the daemon computes them.
 
         ``x`` holds the features as they were imported: they are normalised here as they were for
-        training. An edge carries messages from ``edge_index[0]`` to ``edge_index[1]``. Weights
-        count for gcn, gin, gcnii, and mpnn with sums. ``edge_type`` has the number of each edge's
-        relation, for models that tell relations apart. ``edge_attr`` has a row of features for
-        each edge, if the model reads them.
+        training. A model with learnt rows reads that of ``numbers[i]`` for vertex ``i``: those of
+        ``Dataset.load()`` are ``Graph.numbers``. Without them, vertices are all of the dataset, in
+        the order of ``Dataset.ids()``. ``x`` is None if they have no features. An edge carries
+        messages from ``edge_index[0]`` to ``edge_index[1]``. Weights count for gcn, gin, gcnii, and
+        mpnn with sums. ``edge_type`` has the number of each edge's relation, for models that tell
+        relations apart. ``edge_attr`` has a row of features for each edge, if the model reads them.
         """
+        learnt = self._rows_of(numbers)
+        if x is None and learnt is not None:
+            x = np.zeros((len(learnt), 0))
         rows = np.asarray(x, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.features:
             raise Error(
                 f"x has the shape {rows.shape}, and the model takes {self.features} features"
+            )
+        if learnt is not None and len(rows) != len(learnt):
+            raise Error(
+                f"x has {len(rows)} rows, and {len(learnt)} learnt rows are read: give numbers, "
+                "the dataset's number of each vertex"
             )
         reads = self.spec.get("edge_features", 0)
         if reads and (edge_attr is None or np.shape(edge_attr)[1:] not in ((reads,), ())):
@@ -291,14 +307,17 @@ class Model:
         related = self._related(edge_index, edge_type, len(rows))
         if self._loops():
             edges = edges.looped()
-        return self._forward(self._normalised(rows), edges, related).astype(np.float32)
+        rows = self._normalised(rows)
+        if learnt is not None:
+            rows = np.concatenate([rows, learnt], axis=1)
+        return self._forward(rows, edges, related).astype(np.float32)
 
     def to_torch(self) -> Any:
         """Returns the model as a ``torch.nn.Module`` on PyG's layers, in eval mode.
 
-        Its ``forward(x, edge_index, edge_weight=None)`` gives what :meth:`predict` does, and its
-        parameters can be trained. It needs torch and torch_geometric. Models that tell relations
-        apart have none.
+        Its ``forward(x, edge_index, edge_weight=None, numbers=None)`` gives what :meth:`predict`
+        does, and its parameters can be trained. It needs torch and torch_geometric. Models that
+        tell relations apart have none.
         """
         if "relations" in self.spec:
             raise Error(
@@ -315,6 +334,15 @@ class Model:
             ) from None
         how = self.metadata["normalize_features"]
         return modules.Network(self.spec, how, self._loops(), self.features, self.weights)
+
+    def _rows_of(self, numbers: ArrayLike | None) -> Rows | None:
+        """Returns the learnt rows of these vertices, or of all."""
+        if self._learnt is None or numbers is None:
+            return self._learnt
+        which, n = np.asarray(numbers, dtype=np.int64), len(self._learnt)
+        if which.ndim != 1 or not ((0 <= which) & (which < n)).all():
+            raise Error(f"numbers has to hold one from 0 to {n - 1} for each vertex")
+        return self._learnt[which]
 
     def _related(
         self, edge_index: ArrayLike, edge_type: ArrayLike | None, vertices: int

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import ELU, Dropout, LayerNorm, Linear, Module, ModuleList, ReLU
+from torch.nn import ELU, Dropout, LayerNorm, Linear, Module, ModuleList, Parameter, ReLU
 from torch_geometric.nn import GATConv, GATv2Conv, GCN2Conv, GCNConv, GINConv, SAGEConv
 from torch_geometric.utils import add_remaining_self_loops, coalesce
 
@@ -84,9 +84,10 @@ class Layer(Module):
 class Network(Module):
     """An exported model, as :meth:`hopmesh.Model.to_torch` returns it.
 
-    ``forward(x, edge_index, edge_weight=None)`` returns the scores of every vertex, before
-    softmax. ``x`` holds the features as they were imported, and is normalised here. Parameters
-    can be trained on: ``train()`` has the dropout of training.
+    ``forward(x, edge_index, edge_weight=None, numbers=None)`` returns the scores of every vertex,
+    before softmax. ``x`` holds the features as they were imported, and is normalised here; it is
+    None where vertices have none but learnt rows, of which ``numbers`` selects one for each.
+    Parameters can be trained on: ``train()`` has the dropout of training.
     """
 
     def __init__(
@@ -95,6 +96,8 @@ class Network(Module):
         super().__init__()
         self.spec, self.normalisation = dict(spec), normalisation
         self.loops, self.features = loops, features
+        learnt = all.get("embedding.weight")
+        self.embedding = None if learnt is None else Parameter(torch.from_numpy(learnt.copy()))
         self.input_dropout = Dropout(spec["input_dropout"])
         self.encoder = _linear(all, "encoder.") if "encoder.weight" in all else None
         within = [_within(all, f"layers.{i}.") for i in range(spec["layers"])]
@@ -105,8 +108,24 @@ class Network(Module):
         self.head = _linear(head) if head else None
         self.eval()
 
-    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor | None,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        numbers: Tensor | None = None,
+    ) -> Tensor:
+        learnt: Tensor | None = self.embedding
+        if learnt is not None:
+            learnt = learnt if numbers is None else learnt[numbers]
+            x = learnt.new_zeros(len(learnt), 0) if x is None else x
+            if len(x) != len(learnt):
+                raise Error(f"x has {len(x)} rows, and {len(learnt)} learnt rows are read")
+        if x is None:
+            raise Error(f"the model takes {self.features} features: give x")
         x = self._normalised(x)
+        if learnt is not None:
+            x = torch.cat([x, learnt], 1)
         edges, weight = self._merged(edge_index, edge_weight, x)
         x = self.input_dropout(x)
         if self.encoder is not None:

@@ -215,6 +215,42 @@ def test_weights_of_edges(mesh: hopmesh.LocalMesh, ring: Arrays, kind: str) -> N
         mesh.datasets["weighed"].remove(force=True)
 
 
+def test_learnt_rows(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
+    edges = ring.pop("edge_index")
+    del ring["x"]
+    made = mesh.import_("bare", edge_index=edges, shards=5, **ring)
+    try:
+        job = mesh.train("bare", model="sage", hidden=8, epochs=5).wait(progress=False)
+        model, want, graph = job.model(), job.predictions(), made.load()
+        assert model.features == 0 and model.weights["embedding.weight"].shape[0] == 60
+        numbers, order = graph.numbers, made.ids()
+        assert numbers is not None and np.array_equal(order[numbers], graph.ids)
+        got = model.predict(None, graph.edge_index, numbers=numbers)
+        assert np.array_equal(graph.ids, want.ids) and want.scores.std() > 0
+        assert close(want.scores, got)
+        assert close(got, model.predict(graph.x, graph.edge_index, numbers=numbers))
+        # Without numbers, vertices are in the mesh's order.
+        assert close(got, model.predict(None, numbers[graph.edge_index])[numbers])
+        with pytest.raises(hopmesh.Error, match="x has 59 rows, and 60 learnt rows"):
+            model.predict(np.zeros((59, 0)), graph.edge_index)
+        for wrong in (numbers + 1, [[0]]):
+            with pytest.raises(hopmesh.Error, match="one from 0 to 59 for each vertex"):
+                model.predict(None, graph.edge_index, numbers=wrong)
+        with pytest.raises(hopmesh.Error, match="the model takes 0 features"):
+            model.predict(np.zeros((60, 1)), graph.edge_index)
+        torch = pytest.importorskip("torch")
+        pytest.importorskip("torch_geometric")
+        module = model.to_torch()
+        links, which = torch.from_numpy(graph.edge_index), torch.from_numpy(numbers)
+        assert close(got, module(None, links, numbers=which).detach().numpy())
+        assert any(len(p) == 60 for p in module.parameters())
+        with pytest.raises(hopmesh.Error, match="x has 3 rows"):
+            module(torch.zeros(3, 0), torch.from_numpy(graph.edge_index))
+        job.remove()
+    finally:
+        made.remove(force=True)
+
+
 def test_embeddings(jobs: dict[str, hopmesh.Job]) -> None:
     rows = jobs["gcn"].wait(progress=False).predictions(embeddings=True)
     assert rows.scores.shape == (2708, 16) and rows.names is None and rows.probabilities is None
@@ -307,6 +343,38 @@ def test_relations_equal_the_daemon(
     # Each relation counts for itself.
     shifted = (np.asarray(library.edge_type) + 1) % 3
     assert not close(got, model.predict(library.x, library.edge_index, edge_type=shifted))
+
+
+def test_types_without_features(mesh: hopmesh.LocalMesh, tmp_path: Path) -> None:
+    r = np.random.default_rng(4)
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "edges").mkdir()
+    split = np.arange(40) % 4
+    np.savez(
+        tmp_path / "nodes/paper.npz",
+        x=r.normal(size=(40, 5)).astype(np.float32), y=np.arange(40) % 3,
+        train_mask=split < 2, val_mask=split == 2, test_mask=split == 3,
+    )  # fmt: skip
+    np.savez(tmp_path / "nodes/author.npz", x=np.zeros((25, 0), np.float32))
+    for name, sources, targets in [("author-writes-paper", 25, 40), ("paper-names-author", 40, 25)]:
+        ends = [r.integers(0, sources, 90), r.integers(0, targets, 90)]
+        np.savez(tmp_path / "edges" / f"{name}.npz", edge_index=np.stack(ends))
+    made = mesh.import_("nameless", tmp_path)
+    try:
+        graph = made.load()
+        more = {"train.embeddings": 8}
+        job = mesh.train("nameless", model="rgcn", hidden=8, epochs=5, settings=more)
+        job.wait(progress=False)
+        model, want = job.model(), job.predictions()
+        assert "embedding.weight" in model.weights and model.features == graph.x.shape[1]
+        got = model.predict(
+            graph.x, graph.edge_index, edge_type=graph.edge_type, numbers=graph.numbers
+        )
+        where = np.searchsorted(graph.ids.astype(str), want.ids.astype(str))
+        assert close(want.scores, got[where])
+        job.remove()
+    finally:
+        made.remove(force=True)
 
 
 def test_relations_that_are_missing(mesh: hopmesh.LocalMesh, library: hopmesh.Graph) -> None:
