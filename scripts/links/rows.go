@@ -45,7 +45,7 @@ func rows() []row {
 		{Graph: "umls", Name: "R-GCN and DistMult", Seeds: 5, protocol: small},
 		{Graph: "kinship", Name: "R-GCN and DistMult", Seeds: 5, protocol: small},
 		{Graph: "wn18rr", Name: "DistMult", Bar: 0.42, Seeds: 1, Alone: true, protocol: protocol{
-			Width: 200, Batch: 1024, Negatives: 256, Loss: link.Softmax, Rate: 0.003, Decay: 0.1, Epochs: 40, Every: 5, Patience: 4,
+			Width: 200, Batch: 1024, Negatives: 256, Loss: link.Softmax, Rate: 0.003, Decay: 0.3, Epochs: 60, Every: 5, Patience: 4,
 		}},
 	}
 }
