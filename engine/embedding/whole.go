@@ -3,9 +3,11 @@ package embedding
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
@@ -80,4 +82,27 @@ func (s *stream) pass(t *Table, array int, rows []float32, write func([]float32)
 		}
 		return write(s.some[:n])
 	})
+}
+
+// BestOf returns the rows of the best epoch that a file has of a shard by itself; nil: it has none.
+func BestOf(f *checkpoint.File, shard, columns int) ([]float32, error) {
+	p := nn.Param{Name: Name + "." + strconv.Itoa(shard), Cols: columns}
+	if p.Rows = f.Height(bestPrefix + p.Name); p.Rows == 0 {
+		return nil, nil
+	}
+	return f.View(bestPrefix, &p)
+}
+
+// Joined is the section of a file that has the rows of the best epoch of all vertices, which lie shard by shard.
+func Joined(vertices, columns int, shards [][]float32) checkpoint.Section {
+	of := section(bestPrefix, Param(vertices, columns), nil)
+	of.Parts = func(write func([]float32) error) error {
+		for _, rows := range shards {
+			if err := write(rows); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return of
 }
