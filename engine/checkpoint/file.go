@@ -115,7 +115,7 @@ func (f *File) Digest() (d [sha256.Size]byte) {
 // Has reports whether there is a tensor of that name.
 func (f *File) Has(name string) bool { return f.tensors.Has(name) }
 
-// Height returns how many rows a tensor of two dimensions has; 0: there is none of that name.
+// Height returns the number of rows of a two-dimensional tensor, or 0 if the file lacks it.
 func (f *File) Height(name string) int {
 	_, shape, err := safetensors.View[float32](f.tensors, name)
 	if err != nil || len(shape) != 2 {

@@ -166,7 +166,7 @@ func (f *Folder) Supersede() { *f = Folder{options: f.options, other: true} }
 // has.
 func (f *Folder) Superseded() bool { return f.other }
 
-// Stay says whether the checkpoint before the last stays that while others are written, since other nodes
+// Stay sets whether newer checkpoints leave the one before the last in place. It must stay while other nodes
 // have no later one.
 func (f *Folder) Stay(on bool) { f.stays = on }
 

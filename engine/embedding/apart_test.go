@@ -182,11 +182,7 @@ func TestANodeIsLostThatHadRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for node, got := range reports {
-			if from := got[0].Epoch; traintest.Learnt(got) != traintest.Learnt(want[from-1:]) {
-				t.Errorf("without node %d, node %d:\n%sand undisturbed:\n%s", lost, node, traintest.Learnt(got), traintest.Learnt(want[from-1:]))
-			}
-		}
+		undisturbed(t, fmt.Sprint("without node ", lost), reports, want)
 	}
 }
 
@@ -263,14 +259,7 @@ func TestRowsThatNobodyHas(t *testing.T) {
 	folders := []string{t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()}
 	o := train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All}
 	m := traintest.NewMesh(4, []int{0, 1, 2, 3, 1})
-	ctx, cancel := context.WithCancelCause(t.Context())
-	m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
-		if q.Epoch == 2 && q.Step == 1 {
-			cancel(traintest.ErrEnough)
-		}
-		return nil
-	}
-	if _, _, err := m.Run(ctx, r, shards, o, func(node int) string { return folders[node] }); !errors.Is(err, traintest.ErrEnough) {
+	if err := interrupted(t, m, r, shards, o, folders, func(q peer.Query) bool { return q.Epoch == 2 && q.Step == 1 }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := trained.ReadWeighed(filepath.Join(folders[0], train.CheckpointFile), trained.BestModel); !errors.Is(err, trained.ErrInParts) {
@@ -409,15 +398,8 @@ func TestATableLargerThanANode(t *testing.T) {
 			t.Errorf("a node has %d bytes in place of %d", f.Arenas, o.Memory)
 		}
 	}
-	ctx, cancel := context.WithCancelCause(t.Context())
 	m := traintest.NewMesh(3, []int{0, 1, 2, 0, 1, 2})
-	m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
-		if q.Epoch == 1 && q.Step == 3 {
-			cancel(traintest.ErrEnough)
-		}
-		return nil
-	}
-	if _, _, err := m.Run(ctx, r, shards, o, func(node int) string { return folders[node] }); !errors.Is(err, traintest.ErrEnough) {
+	if err := interrupted(t, m, r, shards, o, folders, func(q peer.Query) bool { return q.Epoch == 1 && q.Step == 3 }); err != nil {
 		t.Fatal(err)
 	}
 	if n := updates(t, folders[0]); n < 2 {

@@ -105,6 +105,12 @@ func goesOn(t *testing.T, what string, r recipe.Recipe, shards []*graph.Shard, o
 		t.Errorf("%s: %v", what, err)
 		return
 	}
+	undisturbed(t, what, reports, want)
+}
+
+// undisturbed checks that nodes have learnt what a run does that nothing happened to.
+func undisturbed(t *testing.T, what string, reports [][]trained.Epoch, want []trained.Epoch) {
+	t.Helper()
 	for node, got := range reports {
 		if from := got[0].Epoch; traintest.Learnt(got) != traintest.Learnt(want[from-1:]) {
 			t.Errorf("%s, node %d:\n%sand undisturbed:\n%s", what, node, traintest.Learnt(got), traintest.Learnt(want[from-1:]))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -290,11 +291,7 @@ func TestANodeIsLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for node, got := range reports {
-			if from := got[0].Epoch; traintest.Learnt(got) != traintest.Learnt(want[from-1:]) {
-				t.Errorf("without node %d, node %d:\n%sand undisturbed:\n%s", lost, node, traintest.Learnt(got), traintest.Learnt(want[from-1:]))
-			}
-		}
+		undisturbed(t, fmt.Sprint("without node ", lost), reports, want)
 	}
 }
 

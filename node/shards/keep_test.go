@@ -70,7 +70,7 @@ func TestLossOfWhatNobodyWants(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.bring(500)
 		said := new(heard)
-		w.told = said
+		w.damage = said
 		w.run("a")
 		stop := w.run("b")
 		w.place("a", "b")

@@ -14,7 +14,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/damage"
 )
 
-// heard is what users were told, by any goroutine of a keeper.
+// heard records the damage that a keeper reports. Its methods may be called from any goroutine.
 type heard struct {
 	mu              sync.Mutex
 	found, repaired []string
@@ -46,8 +46,8 @@ func (h *heard) Clear(damage.Kind, string) {}
 func TestConfirmFindsFlippedBits(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.bring(5000, 6000)
-		told := new(heard)
-		w.told = told
+		reported := new(heard)
+		w.damage = reported
 		w.run("a")
 		w.run("b")
 		w.place("b", "a")
@@ -94,7 +94,7 @@ func TestConfirmFindsFlippedBits(t *testing.T) {
 		}
 		w.whole("b")
 		<-time.After(restEvery)
-		if found, repaired := told.all(); len(found) == 0 || len(repaired) == 0 || !strings.Contains(found[0], "of dataset g can't be used (its file is damaged") {
+		if found, repaired := reported.all(); len(found) == 0 || len(repaired) == 0 || !strings.Contains(found[0], "of dataset g can't be used (its file is damaged") {
 			t.Errorf("named: %q, repaired: %q", found, repaired)
 		}
 		t.Logf("%d of %d flipped bits were found, and their shards fetched anew", found, places)
@@ -108,8 +108,8 @@ func TestConfirmWithoutACopy(t *testing.T) {
 	} {
 		inWorld(t, func(t *testing.T, w *world) {
 			w.bring(500)
-			told := new(heard)
-			w.told = told
+			reported := new(heard)
+			w.damage = reported
 			w.run("a")
 			w.until("it is held", w.settled("a"))
 			k := w.keeper("a")
@@ -124,7 +124,7 @@ func TestConfirmWithoutACopy(t *testing.T) {
 				t.Error("there is hope")
 			}
 			<-time.After(restEvery)
-			if found, _ := told.all(); len(found) != 1 || !strings.Contains(found[0], "no other node has a copy: remove the dataset and import it again") {
+			if found, _ := reported.all(); len(found) != 1 || !strings.Contains(found[0], "no other node has a copy: remove the dataset and import it again") {
 				t.Errorf("%q", found)
 			}
 		})

@@ -40,9 +40,9 @@ type world struct {
 	// fault, if not nil, may refuse a piece or change what came.
 	fault func(ctx context.Context, p piece) error
 	// deaf leaders answer nothing.
-	deaf bool
-	held int // reports of shards that came
-	told Damage
+	deaf   bool
+	held   int // reports of shards that came
+	damage Damage
 }
 
 // inWorld runs f in virtual time with members a, b and c, none of whose keepers
@@ -193,7 +193,7 @@ func (a *asked) Reply(_ uint64, parts ...[]byte) error {
 
 // open makes a node's keeper from what is on its disk.
 func (w *world) open(id string) *Keeper {
-	k := Open(Config{Dir: w.folder(id), Self: id, Network: seat{w, id}, Leader: seat{w, id}, Damage: w.told, Log: slog.New(slog.DiscardHandler)})
+	k := Open(Config{Dir: w.folder(id), Self: id, Network: seat{w, id}, Leader: seat{w, id}, Damage: w.damage, Log: slog.New(slog.DiscardHandler)})
 	w.applying.Lock()
 	defer w.applying.Unlock()
 	w.mu.Lock()
