@@ -156,7 +156,9 @@ func (b builder) try(ctx context.Context, dir, name string, f fault) (string, er
 	if err != nil {
 		return "", err
 	}
-	if err := b.command(ctx, append(others, object, "-o", program)...); err != nil {
+	// The mutant comes first: a template's member that is not inlined is in each object
+	// that uses it, and the linker takes the first.
+	if err := b.command(ctx, append([]string{object, "-o", program}, others...)...); err != nil {
 		return "", err
 	}
 	return tell(ctx, program, f.test)
