@@ -281,6 +281,10 @@ func (r row) describe() string {
 	if r.Decay > 0 {
 		optimizer = fmt.Sprintf("AdamW with a decay of %g", r.Decay)
 	}
-	return fmt.Sprintf("%s, %s: %s, all %d wide, DistMult; batches of %d, %d negatives each, loss %s, %s, lr %g, up to %d epochs; filtered MRR of validation every %d epochs, ended after %d without a better one.",
-		r.Graph, r.Name, model, r.Width, r.Batch, r.Negatives, r.Loss, optimizer, r.Rate, r.Epochs, r.Every, r.Patience)
+	rate := fmt.Sprintf("lr %g", r.Rate)
+	if r.Falls {
+		rate += ", which falls to 0 along half a cosine"
+	}
+	return fmt.Sprintf("%s, %s: %s, all %d wide, DistMult; batches of %d, %d negatives each, loss %s, %s, %s, up to %d epochs; filtered MRR of validation every %d epochs, ended after %d without a better one.",
+		r.Graph, r.Name, model, r.Width, r.Batch, r.Negatives, r.Loss, optimizer, rate, r.Epochs, r.Every, r.Patience)
 }

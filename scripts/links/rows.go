@@ -32,6 +32,7 @@ type protocol struct {
 	Loss      string  `json:"loss"`
 	Rate      float64 `json:"lr"`
 	Decay     float64 `json:"decay,omitempty"` // of weights, by AdamW; 0: Adam
+	Falls     bool    `json:"falls,omitempty"` // the rate, to 0 in the last epoch
 	Epochs    int     `json:"epochs"`
 	Every     int     `json:"every"`    // epochs between evaluations
 	Patience  int     `json:"patience"` // evaluations without a better one
@@ -45,7 +46,10 @@ func rows() []row {
 		{Graph: "umls", Name: "R-GCN and DistMult", Seeds: 5, protocol: small},
 		{Graph: "kinship", Name: "R-GCN and DistMult", Seeds: 5, protocol: small},
 		{Graph: "wn18rr", Name: "DistMult", Bar: 0.42, Seeds: 1, Alone: true, protocol: protocol{
-			Width: 200, Batch: 1024, Negatives: 256, Loss: link.Softmax, Rate: 0.003, Decay: 0.3, Epochs: 60, Every: 5, Patience: 4,
+			Width: 200, Batch: 1024, Negatives: 256, Loss: link.Softmax, Rate: 0.003, Decay: 0.3, Falls: true, Epochs: 50, Every: 5, Patience: 10,
+		}},
+		{Graph: "wn18rr", Name: "R-GCN and DistMult", Seeds: 1, Alone: true, protocol: protocol{
+			Layers: 2, Width: 100, Batch: 4096, Negatives: 64, Loss: link.Softmax, Rate: 0.01, Decay: 0.3, Falls: true, Epochs: 40, Every: 5, Patience: 8,
 		}},
 	}
 }
@@ -68,7 +72,9 @@ func (p protocol) recipe(about dataset.About, seed uint64) (recipe.Recipe, error
 	if r.Optimizer = (nn.OptimizerSpec{Kind: "adam"}); p.Decay > 0 {
 		r.Optimizer = nn.OptimizerSpec{Kind: "adamw", WeightDecay: p.Decay}
 	}
-	r.Rate = p.Rate
+	if r.Rate = p.Rate; p.Falls {
+		r.Schedule.Choose(recipe.Cosine)
+	}
 	r.Features, r.Batch, r.Loss, r.Metric, r.Seed = "none", p.Batch, p.Loss, task.MRR, seed
 	r.Epochs, r.EvalEvery, r.Patience = p.Epochs, p.Every, p.Patience
 	return r, nil
