@@ -326,8 +326,8 @@ bench-peers: $(PEERS) ## epochs beside PyG's and DGL's on this machine's CPU (ne
 	$(GO) run ./scripts/peers -python $(PEERS)/bin/python -only '$(ONLY)' $(call page,-out,peers)
 
 .PHONY: bench-typed
-bench-typed: $(PEERS) ## steps of an R-GCN on a typed graph beside DGL's, by one thread and two (10 minutes; fetches 1.5 GB)
-	$(GO) run ./scripts/peers -typed -python $(PEERS)/bin/python $(call page,-out,typed)
+bench-typed: $(PEERS) ## steps of an R-GCN on a typed graph beside DGL's, by one thread and two (3 minutes; fetches 1.5 GB)
+	$(GO) run ./scripts/peers -typed -python $(PEERS)/bin/python $(call page,-out,typed-peers)
 
 .PHONY: bench-distributed
 bench-distributed: build $(PEERS) ## beside DistDGL and DDP on shaped nodes; goes on where it stopped (needs root; ONLY=headline takes 15 minutes)

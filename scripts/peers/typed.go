@@ -90,7 +90,7 @@ func compareTyped(ctx context.Context, program string, scale float64, out string
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	page := &result.Page{Title: "Typed graphs beside DGL", Command: result.Command("go run ./scripts/peers -typed")}
+	page := &result.Page{Title: "Typed graphs beside DGL", Command: "make bench-typed"}
 	how := fmt.Sprintf("ogbn-mag's shape, %g of its size, edges both ways; rgcn, hidden %d, batch %d; training alone, medians of %d rounds in turn",
 		scale, typedHidden, typedBatch, rounds)
 	page.Note(how)

@@ -5,17 +5,18 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/hopmesh/hopmesh/engine/graph/build/loads"
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
 
 // blocks holds the undirected graph that partitioners read, on disk, in runs of
 // consecutive source vertices, without self-loops or duplicate edges.
 type blocks struct {
-	runs        []run
-	halfEdges   uint64
-	vertices    uint32
-	constraints int
-	training    func(vertex uint32) bool
+	runs      []run
+	halfEdges uint64
+	vertices  uint32
+	loads     loads.Loads
+	training  func(vertex uint32) bool
 }
 
 // A run is one block's place on disk: each vertex's degree and number of stored edges,
@@ -35,8 +36,8 @@ type bytesAt interface {
 // sortHalves sorts the halves of each bucket, on several goroutines.
 func (b *builder) sortHalves(ctx context.Context, h *halves, to *spool) (*blocks, error) {
 	out := &blocks{
-		vertices:    h.vertices,
-		constraints: b.plan.constraints, training: b.trains,
+		vertices: h.vertices,
+		loads:    b.plan.loads, training: b.trains,
 	}
 	runs := make([][]run, h.count())
 	b.report.begin("sorting edges", uint64(h.vertices), "vertices")
@@ -103,7 +104,7 @@ func (b *blocks) Vertices() uint32 { return b.vertices }
 func (b *blocks) HalfEdges() uint64 { return b.halfEdges }
 
 // Constraints returns the number of weights per vertex.
-func (b *blocks) Constraints() int { return b.constraints }
+func (b *blocks) Constraints() int { return b.loads.Constraints() }
 
 // A block's size depends on the graph alone, not on the memory its runs were sorted in,
 // because partitioners may depend on where blocks begin and end.
@@ -185,7 +186,7 @@ func (b *blocks) read(ctx context.Context, free, full chan *partition.Block) err
 			}
 			at += int64(len(block.Indices)-held) * 4
 			weights := len(block.Weights)
-			block.Weights = longer(block.Weights, weights+(end-row)*b.constraints)
+			block.Weights = longer(block.Weights, weights+(end-row)*b.loads.Constraints())
 			b.weigh(r.first+uint32(row), stored[row:end], block.Weights[weights:])
 			row = end
 			if !complete && r.first+uint32(row) < b.vertices {
@@ -218,18 +219,11 @@ func fit(block *partition.Block, degrees []uint32, row int) (int, bool) {
 	return row, false
 }
 
-// weigh fills in the constraints of some vertices: 1 per vertex, its stored edges and, if
-// the graph has any, whether it is a training vertex.
+// weigh fills in the weights of some vertices.
 func (b *blocks) weigh(first uint32, stored, weights []uint32) {
+	of := b.loads.Constraints()
 	for row, edges := range stored {
-		w := weights[row*b.constraints:][:b.constraints]
-		w[0], w[1] = 1, edges
-		if len(w) > 2 {
-			w[2] = 0
-			if b.training(first + uint32(row)) {
-				w[2] = 1
-			}
-		}
+		b.loads.Weigh(weights[row*of:][:of], first+uint32(row), edges, b.training)
 	}
 }
 
@@ -238,8 +232,8 @@ func (b *blocks) whole(ctx context.Context) (*partition.Graph, error) {
 	g := &partition.Graph{
 		Indptr:      make([]int64, int(b.vertices)+1),
 		Indices:     make([]uint32, b.halfEdges),
-		Constraints: b.constraints,
-		Weights:     make([]uint32, int(b.vertices)*b.constraints),
+		Constraints: b.loads.Constraints(),
+		Weights:     make([]uint32, int(b.vertices)*b.loads.Constraints()),
 	}
 	var head []uint32
 	at := int64(0)
@@ -263,7 +257,7 @@ func (b *blocks) whole(ctx context.Context) (*partition.Graph, error) {
 		if at != start+int64(r.edges) || slices.ContainsFunc(g.Indices[start:at], func(v uint32) bool { return v >= b.vertices }) {
 			return nil, errMessage
 		}
-		b.weigh(r.first, head[n:], g.Weights[int(r.first)*b.constraints:])
+		b.weigh(r.first, head[n:], g.Weights[int(r.first)*b.loads.Constraints():])
 	}
 	return g, nil
 }

@@ -356,7 +356,7 @@ func (c *conductor) partition(ctx context.Context, src graph.Source) ([]uint16, 
 	if err != nil {
 		return nil, err
 	}
-	g := &blocks{vertices: c.b.meta.Vertices, constraints: c.b.plan.constraints, training: c.b.trains}
+	g := &blocks{vertices: c.b.meta.Vertices, loads: c.b.plan.loads, training: c.b.trains}
 	for node, b := range results {
 		if err := g.takeRuns(b, farRuns{ctx, c, node}, c.job.cutEnd(node), 1<<c.job.Shift, c.b.plan.halves); err != nil {
 			return nil, err

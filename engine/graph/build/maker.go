@@ -157,7 +157,7 @@ func (j *job) plan(memory uint64) (*plan, error) {
 	p := &plan{
 		vertices: j.Meta.Vertices, shards: j.Shards, partitioner: elsewhere,
 		weighted: j.Meta.Weighted, features: j.Meta.Features > 0,
-		stored: j.Meta.Edges, halves: 2 * j.Meta.Edges, low: uint(bits.Len32(j.Meta.Vertices - 1)), constraints: 1,
+		stored: j.Meta.Edges, halves: 2 * j.Meta.Edges, low: uint(bits.Len32(j.Meta.Vertices - 1)),
 	}
 	if j.Random {
 		p.partitioner = random

@@ -3,11 +3,11 @@ package build
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/build/edgerows"
+	"github.com/hopmesh/hopmesh/engine/graph/build/loads"
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
 
@@ -19,7 +19,7 @@ type plan struct {
 	vertices    uint32
 	shards      int
 	partitioner string
-	constraints int
+	loads       loads.Loads
 	sparse      bool   // features are stored as sparse rows
 	low         uint   // bits of a vertex id
 	stored      uint64 // edges at most
@@ -70,19 +70,16 @@ func newPlan(src graph.Source, o Options) (*plan, uint64, error) {
 	p := &plan{
 		vertices: meta.Vertices, shards: o.Shards, partitioner: o.Partitioner,
 		weighted: meta.Weighted || meta.EdgeFeatures > 0, features: meta.Features > 0,
-		constraints: 2,
-		stored:      meta.Edges,
-		halves:      2 * meta.Edges,
-		low:         uint(bits.Len32(meta.Vertices - 1)),
+		loads:  loads.New(src, o.Shards),
+		stored: meta.Edges,
+		halves: 2 * meta.Edges,
+		low:    uint(bits.Len32(meta.Vertices - 1)),
 	}
 	if meta.Edges > 1<<48 {
 		return nil, 0, fmt.Errorf("the graph has %d edges, more than can be stored", meta.Edges)
 	}
 	if o.Undirected {
 		p.stored *= 2
-	}
-	if trains(src) {
-		p.constraints = 3
 	}
 	if meta.Sparse && meta.Features > 0 {
 		p.sparse = float64(meta.NonZeros) < 0.25*float64(meta.Vertices)*float64(meta.Features)
@@ -115,16 +112,6 @@ func newPlan(src graph.Source, o Options) (*plan, uint64, error) {
 		return p, peak, nil // each checks its own disk
 	}
 	return p, peak, p.checkDisk(o)
-}
-
-// trains reports whether the graph has any training vertex.
-func trains(src graph.Source) bool {
-	for _, marks := range src.Splits() {
-		if slices.Contains(marks, graph.Train) {
-			return true
-		}
-	}
-	return false
 }
 
 // shrinkTo starts from comfortable sizes, reduces them until the peak fits the bound or
@@ -219,14 +206,14 @@ func (p *plan) peak() uint64 {
 		most = max(most,
 			open(p.blocks()),
 			w*(2*8*min(records, p.halves)+12*rows+1<<20))
-		block := blockBytes(v, p.halves, p.constraints)
+		block := blockBytes(v, p.halves, p.loads.Constraints())
 		if p.partitioner == elsewhere {
 			return most + most/16 + 16<<20
 		}
 		if p.partitioner == stream {
-			most = max(most, partition.StreamingMemory(p.vertices, p.halves, p.shards, p.constraints)+readAhead*block+8*rows)
+			most = max(most, partition.StreamingMemory(p.vertices, p.halves, p.shards, p.loads.Constraints())+readAhead*block+8*rows)
 		} else {
-			most = max(most, partition.MultilevelMemory(p.vertices, p.halves, p.constraints)+8*rows)
+			most = max(most, partition.MultilevelMemory(p.vertices, p.halves, p.loads.Constraints())+8*rows)
 		}
 	}
 	// Garbage that has not been returned to the system yet.

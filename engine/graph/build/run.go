@@ -230,7 +230,7 @@ func (b *builder) partitionOf(ctx context.Context, g *blocks) ([]uint16, error) 
 	defer release()
 	o := partition.Options{
 		Parts: b.plan.shards, Seed: b.options.Seed,
-		Tolerance: []float64{1.05, 1.10, 1.10}[:b.plan.constraints],
+		Tolerance: b.plan.loads.Tolerance(),
 		Report:    b.report.share,
 	}
 	b.report.begin("cutting", uint64(b.meta.Vertices), "vertices")

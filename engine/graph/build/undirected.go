@@ -62,7 +62,7 @@ func (d *Disk) Whole(ctx context.Context) (*partition.Graph, error) { return d.w
 
 // BlockBytes is what reading takes, beside the partitioner.
 func (d *Disk) BlockBytes() uint64 {
-	return readAhead * blockBytes(uint64(d.vertices), d.halfEdges, d.constraints)
+	return readAhead * blockBytes(uint64(d.vertices), d.halfEdges, d.loads.Constraints())
 }
 
 // Close deletes the file.
