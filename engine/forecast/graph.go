@@ -6,6 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/replica"
 	"github.com/hopmesh/hopmesh/engine/sample"
@@ -33,6 +34,9 @@ type Graph struct {
 	input func(c *clock, vertices []uint32) nn.Input
 	// labels appends the labels of vertices.
 	labels func(to []int32, vertices []uint32) []int32
+	// pairs are learnt in place of targets; nil: they are not. copied is what they have made of memory.
+	pairs  *link.Pairs
+	copied uint64
 	// valued sets the values of blocks whose drawing made none.
 	valued bool
 }
@@ -42,6 +46,7 @@ func Of(d *dataset.Graph) *Graph {
 	g := &Graph{
 		About: d.About, Columns: d.Features.Columns(), Sparse: d.Features.Sparse(), Entries: d.Entries, Topology: d.Topology,
 		Training: d.Training, Firsts: dataset.Firsts(d.Shards), labels: d.TargetsOf,
+		pairs: d.Links, copied: d.Copied,
 		Weighted: slices.ContainsFunc(d.Shards, func(s *graph.Shard) bool { return s.Weights != nil }),
 	}
 	for _, s := range d.Shards {

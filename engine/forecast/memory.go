@@ -38,6 +38,10 @@ func (z *sizes) see(j *job, of *Strategy, step *Step, node int, l *load) {
 	for i := range step.Loads {
 		s.Roots += step.Loads[i].Roots
 	}
+	if of := j.Graph.pairs; of != nil {
+		s.Roots = len(j.steps[step.Index])
+		s.More.Slot += of.StepBytes(s.Roots)
+	}
 	places := 0
 	for _, g := range l.groups {
 		s.Groups = append(s.Groups, slot.Shape{Group: deal.Group{Roots: g.seeds}, Blocks: g.blocks})
@@ -91,7 +95,8 @@ func (z *sizes) needs(j *job, m *mesh, isolated bool) (n fit.Needs, err error) {
 		rows += 2 + uint64(len(j.Recipe.Optimizer.Moments())) // what they were before an update, with the best
 	}
 	n.Add(budget.Weights, rows*weights+embedding.Bytes(z.learnt.rows, j.Graph.Columns-j.Recipe.Embeddings, j.Recipe.Embeddings, j.Recipe.Optimizer))
-	n.Add(budget.Graph, z.held+4*uint64(len(j.Graph.Training)))
+	n.Add(budget.Weights, task.Bytes(j.model.Added()))
+	n.Add(budget.Graph, z.held+4*uint64(len(j.Graph.Training))+j.Graph.copied+j.pairBytes(m.most(), m.layout.Nodes))
 	// Edges of other nodes are taken to lie in files, which are no memory that a run must have.
 	// Where the folder of jobs is memory itself, a run keeps them in memory, and needs that more.
 	n.Set(budget.Mapped, z.edges)

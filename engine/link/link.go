@@ -151,6 +151,20 @@ func New(ctx context.Context, s *Spec, seed uint64, whole *sample.Topology) (*Pa
 	return p, nil
 }
 
+// related adds the edges of the relation that end at a vertex to their parts.
+func (p *Pairs) related(sources []int32, numbers []float32, target uint32) {
+	found := false
+	for i, u := range sources {
+		if int(numbers[i]) == p.Relation.Number && uint32(u) != target {
+			found = true
+			p.add(Pair{Source: uint32(u), Target: target})
+		}
+	}
+	if found {
+		p.targets = append(p.targets, target)
+	}
+}
+
 // add adds a pair to its part, unless the other direction stands for both.
 func (p *Pairs) add(of Pair) {
 	if part, leads := p.draw(of.Source, of.Target); leads || !p.edge(of.Target, of.Source) {

@@ -37,6 +37,22 @@ func (p *Pairs) apart(key keyed.Key, source uint32, epoch uint64) (v uint32) {
 	return v
 }
 
+// candidates returns how many vertices may stand in place of a pair's target.
+func (p *Pairs) candidates() int {
+	if p.Relation != nil {
+		return len(p.targets)
+	}
+	return p.whole.Vertices()
+}
+
+// candidate returns one of them.
+func (p *Pairs) candidate(i int) uint32 {
+	if p.Relation != nil {
+		return p.targets[i]
+	}
+	return uint32(i)
+}
+
 // joined reports whether there is an edge between two vertices; seen: one that training may see.
 func (p *Pairs) joined(a, b uint32, seen bool) bool {
 	if !p.edge(a, b) && !p.edge(b, a) {

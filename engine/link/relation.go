@@ -56,33 +56,3 @@ func (r *Relation) check(s *Spec) error {
 	}
 	return nil
 }
-
-// related adds the edges of the relation that end at a vertex to their parts.
-func (p *Pairs) related(sources []int32, numbers []float32, target uint32) {
-	found := false
-	for i, u := range sources {
-		if int(numbers[i]) == p.Relation.Number && uint32(u) != target {
-			found = true
-			p.add(Pair{Source: uint32(u), Target: target})
-		}
-	}
-	if found {
-		p.targets = append(p.targets, target)
-	}
-}
-
-// candidates returns how many vertices may stand in place of a pair's target.
-func (p *Pairs) candidates() int {
-	if p.Relation != nil {
-		return len(p.targets)
-	}
-	return p.whole.Vertices()
-}
-
-// candidate returns one of them.
-func (p *Pairs) candidate(i int) uint32 {
-	if p.Relation != nil {
-		return p.targets[i]
-	}
-	return uint32(i)
-}
