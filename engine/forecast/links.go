@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
-	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 )
@@ -43,15 +42,4 @@ func (c *counter) roots(dealt []uint32) (vertices []uint32, words []int32) {
 		return dealt, nil
 	}
 	return c.pairs.batch.Ends(nil, nil, dealt)
-}
-
-// pairBytes returns what a node takes of memory to learn and score pairs, beside its steps; own is how
-// many vertices it has.
-func (j *job) pairBytes(own, nodes int) uint64 {
-	of := j.Graph.pairs
-	if of == nil {
-		return 0
-	}
-	scorer := link.NewScorer(of, j.Recipe.Loss, link.Threads{})
-	return evaluate.PairBytes(&j.Graph.About, own, nodes, scorer)
 }

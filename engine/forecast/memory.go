@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/fit"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
@@ -113,6 +114,17 @@ func (z *sizes) needs(j *job, m *mesh, isolated bool) (n fit.Needs, err error) {
 	}
 	err = j.infers(m, &n)
 	return n, err
+}
+
+// pairBytes returns what a node takes of memory to learn and score pairs, beside its steps; own is how
+// many vertices it has.
+func (j *job) pairBytes(own, nodes int) uint64 {
+	of := j.Graph.pairs
+	if of == nil {
+		return 0
+	}
+	scorer := link.NewScorer(of, j.Recipe.Loss, link.Threads{})
+	return evaluate.PairBytes(&j.Graph.About, own, nodes, scorer)
 }
 
 // infers adds the memory of exact inference on the node where that is most.
