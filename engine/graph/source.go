@@ -41,8 +41,8 @@ type Meta struct {
 	Targets  Targets `json:",omitempty"`
 	// ClassNames holds the names of classes, or of columns; nil: they have none.
 	ClassNames []string
-	// Types are those of vertices and edges; nil: there is one. Edges are Weighted then, their
-	// weights are their relations, and they come relation by relation, in that order.
+	// Types are those of vertices and edges; nil: there is one. Edges are Weighted then, and
+	// their weights are their relations.
 	Types *Types `json:",omitempty"`
 	// EdgeFeatures is how many columns of features edges have.
 	EdgeFeatures int `json:",omitempty"`

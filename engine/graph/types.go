@@ -293,3 +293,17 @@ func loadRelations(s *Shard) (err error) {
 	}
 	return nil
 }
+
+// Order sorts the relations of edges that are equal, as equal keys say, and that follow one another.
+// Sources yield the edges of their relations in any order.
+func (t *Types) Order(keys []uint64, relations []float32) {
+	if t == nil {
+		return
+	}
+	for first, end := 0, 0; first < len(keys); first = end {
+		for end = first + 1; end < len(keys) && keys[end] == keys[first]; {
+			end++
+		}
+		slices.Sort(relations[first:end])
+	}
+}

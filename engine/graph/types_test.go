@@ -205,3 +205,13 @@ func FuzzTypes(f *testing.F) {
 		}
 	})
 }
+
+// Relations of equal edges are put in order, and no others are.
+func TestOrder(t *testing.T) {
+	keys, relations := []uint64{1, 1, 1, 2, 3, 3}, []float32{2, 0, 1, 0, 5, 4}
+	new(graph.Types).Order(keys, relations)
+	if want := []float32{0, 1, 2, 0, 4, 5}; !slices.Equal(relations, want) {
+		t.Errorf("they are %v and not %v", relations, want)
+	}
+	(*graph.Types)(nil).Order(keys, nil)
+}

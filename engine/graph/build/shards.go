@@ -183,6 +183,7 @@ func (w *shardWriter) mergePiece(p sorted, first, vertices uint32, info *graph.S
 	edges := shrink(p.spare)
 	n := 0
 	last := ^uint64(0)
+	w.b.meta.Types.Order(p.keys, p.weights)
 	for i, k := range p.keys {
 		if w.rows != nil {
 			p.weights[i] = w.rows.Take(p.weights[i], k == last)
