@@ -38,8 +38,8 @@ var openers = map[string]func(ctx context.Context, path string, o Options) (grap
 	"npz":          npz.Open,
 	"planetoid":    planetoid.Open,
 	"ogb":          ogb.Open,
-	"csv":          tabular.OpenCSV,
-	"parquet":      tabular.OpenParquet,
+	"csv":          typed.OpenCSV,
+	"parquet":      typed.OpenParquet,
 	typed.Format:   typed.Open,
 	triples.Format: triples.Open,
 }
@@ -82,7 +82,24 @@ func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
 	if err := describesEdges(format, o.EdgeFeatures); err != nil {
 		return nil, err
 	}
+	if err := categorizes(format, o); err != nil {
+		return nil, err
+	}
 	return openers[format](ctx, path, o)
+}
+
+// categorizes returns an error if a format has no columns of types and relations by these names.
+func categorizes(format string, o Options) error {
+	name, key := o.Categories()
+	switch {
+	case name == "":
+		return nil
+	case format != "csv" && format != "parquet":
+		return fmt.Errorf("%s names a column of tables (csv, parquet), and a source of the format %s has none with names: leave it out", key, format)
+	case len(o.EdgeFeatures) > 0:
+		return fmt.Errorf("%s makes a graph with types, whose edges have no features yet: leave {dataset.edge_features} out", key)
+	}
+	return nil
 }
 
 // describesEdges returns an error if a format has no features of edges by these names.
@@ -129,6 +146,9 @@ func OpenParts(ctx context.Context, parts []Part, o Options) (graph.Source, erro
 	}
 	if o.Note != nil {
 		ctx = web.WithNote(ctx, o.Note)
+	}
+	if _, key := o.Categories(); key != "" {
+		return nil, fmt.Errorf("%s makes a graph with types, which is imported alone, on the node where it is: give that node's address, and this one source", key)
 	}
 	list := make([]tabular.Part, len(parts))
 	format := ""

@@ -29,6 +29,9 @@ type Options struct {
 	// EdgeFeatures are the names of the columns of tables that hold features of edges, or all for
 	// all that there are; none: they are left out.
 	EdgeFeatures []string
+	// TypeColumn and RelationColumn are the names of the columns of tables that say the type of a
+	// vertex and the relation of an edge; NoColumn for none, "" for those that are called so.
+	TypeColumn, RelationColumn string
 	// Memory bounds what the source holds, in bytes; 0: no bound.
 	Memory uint64
 	// Admit returns an error if a graph of a format may not be opened: it is asked once the format is
@@ -38,6 +41,21 @@ type Options struct {
 	Report func(graph.Progress)
 	// Note receives what the user should know while the source is read; it may be nil.
 	Note func(string)
+}
+
+// NoColumn says that no column is meant.
+const NoColumn = "none"
+
+// Categories returns the name of a column of types or relations that is asked for, and the key of
+// the option that asks; "" if none is.
+func (o *Options) Categories() (name, key string) {
+	switch {
+	case o.TypeColumn != "" && o.TypeColumn != NoColumn:
+		return o.TypeColumn, "{dataset.type_column}"
+	case o.RelationColumn != "" && o.RelationColumn != NoColumn:
+		return o.RelationColumn, "{dataset.relation_column}"
+	}
+	return "", ""
 }
 
 // AllEdgeFeatures reports whether all features of edges are asked for.

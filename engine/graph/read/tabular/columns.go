@@ -21,6 +21,8 @@ type columnTable struct {
 	list   bool  // features are lists
 	nodes  bool
 	asked  []string // names of columns of labels
+	says   categoryColumn
+	column int      // of categories, in the file
 	masks  []string // names of the columns, if they are masks
 	cols   []columnar.About
 }
@@ -28,8 +30,8 @@ type columnTable struct {
 var _ table = (*columnTable)(nil)
 
 // newColumnTable finds the columns of a table; it closes the file if it fails.
-func newColumnTable(name string, kind tableKind, nodes bool, labels []string, f columnar.File) (*columnTable, error) {
-	t := &columnTable{file: f, kind: kind, nodes: nodes, asked: labels, info: tableAbout{name: name, unit: "row"}}
+func newColumnTable(name string, kind tableKind, nodes bool, labels []string, says categoryColumn, f columnar.File) (*columnTable, error) {
+	t := &columnTable{file: f, kind: kind, nodes: nodes, asked: labels, says: says, info: tableAbout{name: name, unit: "row"}}
 	if err := t.find(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -45,7 +47,7 @@ func (t *columnTable) find() error {
 	if len(names) < 2 && !t.nodes && t.kind != idsTable {
 		return fmt.Errorf("%s has %d columns: write %s", t.info.name, len(names), t.kind.wants())
 	}
-	p, err := t.place(names, all)
+	p, err := t.place(all)
 	if err == nil && t.nodes && len(p.value) == 0 && t.kind != featuresTable {
 		err = errNoColumns
 	}
@@ -57,13 +59,13 @@ func (t *columnTable) find() error {
 	}
 	t.info.width, t.info.weighs = len(p.value), p.weighs
 	if p.masks {
-		t.info.width = 1
-		for _, i := range p.value {
-			t.masks = append(t.masks, names[i])
-		}
+		t.info.width, t.masks = 1, namesOf(names, p.value)
 	}
 	t.info.columns, t.info.labels = digestOf(t.kind, names, p), labelsOf(t.kind, names, p)
 	t.wanted = append(append(t.wanted, p.id[:t.kind.ids()]...), p.value...)
+	if t.column = p.category; p.category >= 0 {
+		t.info.category, t.info.features, t.info.list = names[p.category], namesOf(names, p.value), t.list
+	}
 	for i, column := range t.wanted {
 		c := all[column]
 		t.cols = append(t.cols, c)
@@ -77,22 +79,20 @@ func (t *columnTable) find() error {
 	} else if t.kind == labelsTable && len(p.value) > 1 {
 		t.info.notes = append(t.info.notes, fmt.Sprintf("%s: labels are in the columns %s.", t.info.name, source.Listed(t.info.labels)))
 	}
+	t.info.notes = append(t.info.notes, categoryNotes(t.info.name, t.kind, t.info.category, p.hint)...)
 	if !t.nodes && len(p.ignored) > 0 {
 		t.info.notes = append(t.info.notes, fmt.Sprintf("%s: left out: %s.", t.info.name, source.Listed(p.ignored)))
 	}
 	return t.look()
 }
 
-func (t *columnTable) place(names []string, all []columnar.About) (placed, error) {
-	if !t.nodes {
-		return placeColumns(t.info.name, t.kind, names, t.asked)
-	}
+func (t *columnTable) place(all []columnar.About) (placed, error) {
 	columns := make([]nodeColumn, len(all))
 	for i, c := range all {
 		number := c.Kind == columnar.Ints || c.Kind == columnar.Floats
-		columns[i] = nodeColumn{name: c.Name, number: number && !c.List, list: number && c.List}
+		columns[i] = nodeColumn{name: c.Name, number: number && !c.List, list: number && c.List, word: c.Kind == columnar.Text && !c.List}
 	}
-	return placeNodes(t.info.name, t.kind, columns, t.asked)
+	return t.says.place(t.info.name, t.kind, t.nodes, columns, t.asked)
 }
 
 // pandasIndex is the column of row numbers that pandas adds.
@@ -172,6 +172,9 @@ func (t *columnTable) look() error {
 		}
 		t.info.width = columns[1].Lengths[0]
 		done()
+		if t.info.category != "" {
+			t.info.width = max(1, t.info.width) // lists of other types are of other lengths
+		}
 		if t.info.width == 0 {
 			return fmt.Errorf("%s: the list of features is empty: give each id as many features", t.info.at(1))
 		}
@@ -227,6 +230,9 @@ func (t *columnTable) scan(ctx context.Context, how scanning, yield func(*rowBat
 	wanted := t.wanted
 	if how.idsOnly {
 		wanted = wanted[:t.kind.ids()]
+	}
+	if how.categories {
+		wanted = append(slices.Clone(wanted), t.column) // behind what else is wanted
 	}
 	r, err := t.file.Open(wanted)
 	if err != nil {

@@ -28,6 +28,13 @@ func (t *columnTable) fill(b *rowBatch, columns []*columnar.Values, first uint64
 			b.rows = append(b.rows, first+uint64(row)+1)
 		}
 	}
+	if how.categories {
+		last := len(columns) - 1
+		if err := t.fillCategories(b, columns[last], first); err != nil {
+			return err
+		}
+		columns = columns[:last]
+	}
 	if how.idsOnly {
 		return nil
 	}
@@ -35,16 +42,24 @@ func (t *columnTable) fill(b *rowBatch, columns []*columnar.Values, first uint64
 	switch t.kind {
 	case edgesTable, featuresTable:
 		if t.list {
-			return t.fillLists(b, values[0], about[0], first)
+			return t.fillLists(b, values[0], about[0], first, how.gaps)
 		}
 		width := len(values)
 		b.floats = append(b.floats[:0], make([]float32, b.n*width)...)
 		for i, c := range values {
-			if len(c.Nulls) > 0 {
+			if len(c.Nulls) > 0 && !how.gaps {
 				return t.wrong(first+uint64(c.Nulls[0]), "the %s is missing: write a number, 0 if there is nothing", t.what(about[i].Name, i))
 			}
+			nulls := c.Nulls
 			for row := range b.n {
 				v, err := c.Float(row, about[i].Unsigned)
+				missing := len(nulls) > 0 && nulls[0] == row
+				if missing {
+					nulls = nulls[1:]
+				}
+				if how.gaps && (missing || c.Kind == columnar.Floats && math.IsNaN(c.Floats[row])) {
+					v, err = float32(math.NaN()), nil
+				}
 				if err != nil {
 					return t.wrong(first+uint64(row), "%w", source.ExplainNumber(t.what(about[i].Name, i), c.Show(row), err))
 				}
@@ -130,13 +145,15 @@ func (t *columnTable) fillIDs(out *idColumn, c *columnar.Values, about columnar.
 	return nil
 }
 
-func (t *columnTable) fillLists(b *rowBatch, c *columnar.Values, about columnar.About, first uint64) error {
+func (t *columnTable) fillLists(b *rowBatch, c *columnar.Values, about columnar.About, first uint64, free bool) error {
 	if len(c.Nulls) > 0 {
 		return t.wrong(first+uint64(c.Nulls[0]), "a feature is missing: write a number, 0 if there is nothing")
 	}
 	at := 0
 	for row, n := range c.Lengths {
-		if n != t.info.width {
+		if free {
+			b.lengths = append(b.lengths, n)
+		} else if n != t.info.width {
 			return t.wrong(first+uint64(row), "there are %d features and the first row has %d: give each id as many", n, t.info.width)
 		}
 		for ; n > 0; n-- {

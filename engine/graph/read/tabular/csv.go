@@ -8,46 +8,31 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/read/files"
+	"github.com/hopmesh/hopmesh/engine/graph/read/records"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
-// OpenCSV reads tables of text: an edge file, or a folder of edges and optionally
-// features, labels and splits. A folder may mix them with Parquet and Arrow files.
-//
-// Fields lie between tabs, semicolons, commas or blanks; quotes are RFC 4180's, and
-// lines that begin with # or % are comments. Of edges the columns src, dst and
-// weight are taken (or source, from, u and target, to, v), without a header line the
-// first, second and third. Features are all columns but id, which is the first if
-// none is called so. Labels are id and label, integers or names of classes, or several columns of
-// numbers, label_0, label_1 and so on or all but id; empty and nan are missing, and -1 beside classes
-// or 0 and 1. Splits
-// are id and split, or split_0, split_1 and so on, without a header line each column
-// behind the first: train, val (valid, validation) or test, or empty.
-func OpenCSV(ctx context.Context, path string, o source.Options) (graph.Source, error) {
-	return openTables(ctx, path, "csv", CSVFiles, o)
-}
-
 // A csvTable reads a file of delimited lines, compressed by gzip or not.
 type csvTable struct {
-	path   string
-	file   files.File
-	kind   tableKind
-	nodes  bool
-	asked  []string // names of columns of labels
-	layout csvLayout
-	notes  []string
+	path     string
+	file     files.File
+	kind     tableKind
+	nodes    bool
+	asked    []string // names of columns of labels
+	category categoryColumn
+	layout   csvLayout
+	notes    []string
 }
 
 var _ table = (*csvTable)(nil)
 
-func openCSVTable(ctx context.Context, path string, kind tableKind, nodes bool, labels []string) (table, error) {
+func openCSVTable(ctx context.Context, path string, kind tableKind, nodes bool, labels []string, category categoryColumn) (table, error) {
 	file, err := files.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	t := &csvTable{path: path, file: file, kind: kind, nodes: nodes, asked: labels}
+	t := &csvTable{path: path, file: file, kind: kind, nodes: nodes, asked: labels, category: category}
 	if err := t.look(ctx); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -65,7 +50,7 @@ func (t *csvTable) look(ctx context.Context) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if t.layout, err = layOut(t.name(), t.kind, t.nodes, t.asked, l.Cur, l.Last); err != nil {
+	if t.layout, err = layOut(t.name(), t.kind, t.nodes, t.asked, t.category, l.Cur, l.Last); err != nil {
 		return err
 	}
 	t.notes = t.layout.notes(t.name(), t.kind)
@@ -86,7 +71,7 @@ func (t *csvTable) bound() int {
 }
 
 func (t *csvTable) about() tableAbout {
-	return tableAbout{name: t.name(), unit: "line", width: t.layout.width(), weighs: t.layout.weighs, text: t.layout.text, columns: t.layout.digest, id: t.layout.nodeID, labels: t.layout.labels, notes: t.notes}
+	return tableAbout{name: t.name(), unit: "line", width: t.layout.width(), weighs: t.layout.weighs, text: t.layout.text, columns: t.layout.digest, id: t.layout.nodeID, labels: t.layout.labels, category: t.layout.category.name, features: t.layout.category.features, notes: t.notes}
 }
 
 func (t *csvTable) close() error { return t.file.Close() }
@@ -95,7 +80,7 @@ func (t *csvTable) close() error { return t.file.Close() }
 func (t *csvTable) scan(ctx context.Context, how scanning, yield func(*rowBatch) error) error {
 	l := t.lines(ctx, source.NewProgress(how.report, "reading "+t.name(), uint64(t.file.Size()), "bytes").At)
 	defer l.Close()
-	s := csvScan{csvTable: t, scanning: how, Lines: l, splitter: fieldSplitter{delimiter: t.layout.delimiter}, skip: t.layout.header}
+	s := csvScan{csvTable: t, scanning: how, Lines: l, splitter: records.Splitter{Delimiter: t.layout.delimiter}, skip: t.layout.header}
 	for {
 		if err := l.Fill(ctx); errors.Is(err, io.EOF) {
 			break
@@ -108,7 +93,7 @@ func (t *csvTable) scan(ctx context.Context, how scanning, yield func(*rowBatch)
 				s.fastEdges()
 			}
 			if len(l.Cur) > 0 && !s.batch.full() {
-				if err := s.record(); errors.Is(err, errUnfinished) {
+				if err := s.record(); errors.Is(err, records.ErrUnfinished) {
 					break
 				} else if err != nil {
 					return err
@@ -136,7 +121,7 @@ type csvScan struct {
 	*csvTable
 	scanning
 	*source.Lines
-	splitter fieldSplitter
+	splitter records.Splitter
 	skip     bool // the header comes next
 	batch    rowBatch
 }
@@ -148,15 +133,15 @@ func (s *csvScan) wrong(format string, args ...any) error {
 
 // record reads one record of any layout.
 func (s *csvScan) record() error {
-	n, ends, err := s.splitter.next(s.Cur, s.Last)
+	n, ends, err := s.splitter.Next(s.Cur, s.Last)
 	switch {
-	case errors.Is(err, errUnfinished):
+	case errors.Is(err, records.ErrUnfinished):
 		return err
-	case errors.Is(err, errOpenQuote):
+	case errors.Is(err, records.ErrOpenQuote):
 		return s.wrong("a quote is not closed: close it, or write a quote inside quotes twice")
-	case errors.Is(err, errBareReturn):
+	case errors.Is(err, records.ErrBareReturn):
 		return s.wrong("there is a carriage return inside the line: end lines with a line feed, or with both")
-	case errors.Is(err, errAfterQuote):
+	case errors.Is(err, records.ErrAfterQuote):
 		return s.wrong("text follows a closing quote: write a quote inside quotes twice")
 	}
 	if n > s.bound() {
@@ -165,7 +150,7 @@ func (s *csvScan) record() error {
 	if err == nil {
 		if s.skip {
 			s.skip = false
-		} else if err := s.row(s.splitter.fields); err != nil {
+		} else if err := s.row(s.splitter.Fields); err != nil {
 			return err
 		}
 	}
@@ -187,6 +172,11 @@ func (s *csvScan) row(fields [][]byte) error {
 	s.batch.n++
 	if s.kind != edgesTable {
 		s.batch.rows = append(s.batch.rows, s.Line)
+	}
+	if s.categories {
+		if err := s.addCategory(fields[l.category.column]); err != nil {
+			return err
+		}
 	}
 	if s.idsOnly {
 		return nil
@@ -231,6 +221,9 @@ func (s *csvScan) value(i int, field []byte) error {
 	switch s.kind {
 	case edgesTable, featuresTable:
 		v, err := source.ParseFloat(field)
+		if gap, ok := gapOf(field, err); ok && s.gaps {
+			v, err = gap, nil
+		}
 		if err != nil {
 			what := "weight"
 			if s.kind == featuresTable || i > 0 || !s.layout.weighs {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hopmesh/hopmesh/engine/graph/read/records"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
@@ -25,14 +26,16 @@ type csvLayout struct {
 	masks     []string // names of the columns of value, if they are masks
 	nodes     []string // notes on a table of nodes
 	nodeID    string   // what its header calls the column of ids
+
+	category categoryFound
 }
 
 // delimiters, the first of which that cuts each line of a file's head in the same
 // way is its delimiter. A semicolon comes before the comma because files that use
 // it often write decimal commas.
-var delimiters = []byte{'\t', ';', ',', space}
+var delimiters = []byte{'\t', ';', ',', records.Space}
 
-var delimiterNames = map[byte]string{'\t': "tabs", ';': "semicolons", ',': "commas", space: "blanks"}
+var delimiterNames = map[byte]string{'\t': "tabs", ';': "semicolons", ',': "commas", records.Space: "blanks"}
 
 // headRows is how many rows the delimiter and the kind of ids are chosen by.
 const headRows = 50
@@ -46,18 +49,18 @@ type row struct {
 // headOf reads the first records of a file with the given delimiter. A record that is
 // cut off is left out.
 func headOf(b []byte, delimiter byte, last bool) []row {
-	s := fieldSplitter{delimiter: delimiter}
+	s := records.Splitter{Delimiter: delimiter}
 	var rows []row
 	line := uint64(1)
 	for len(b) > 0 && len(rows) < headRows {
-		n, ends, err := s.next(b, last)
+		n, ends, err := s.Next(b, last)
 		if err == nil {
 			r := row{line: line}
-			for _, f := range s.fields {
+			for _, f := range s.Fields {
 				r.fields = append(r.fields, string(f))
 			}
 			rows = append(rows, r)
-		} else if !errors.Is(err, errEmptyRecord) {
+		} else if !errors.Is(err, records.ErrEmpty) {
 			break
 		}
 		b, line = b[n:], line+uint64(ends)
@@ -66,11 +69,11 @@ func headOf(b []byte, delimiter byte, last bool) []row {
 }
 
 // layOut finds the layout of a file from its beginning.
-func layOut(name string, kind tableKind, nodes bool, asked []string, b []byte, last bool) (csvLayout, error) {
+func layOut(name string, kind tableKind, nodes bool, asked []string, c categoryColumn, b []byte, last bool) (csvLayout, error) {
 	var rows []row
-	l := csvLayout{}
+	l := csvLayout{category: categoryFound{column: -1}}
 	for _, d := range delimiters {
-		if d == space && kind == idsTable {
+		if d == records.Space && kind == idsTable {
 			continue // ids may have blanks
 		}
 		r := headOf(b, d, last)
@@ -108,10 +111,10 @@ func layOut(name string, kind tableKind, nodes bool, asked []string, b []byte, l
 	l.columns = len(rows[0].fields)
 	l.first = strings.Join(rows[0].fields, ",")
 	if nodes {
-		if l.header = isNodeHeader(rows); !l.header {
+		if l.header = isNodeHeader(rows) || c.name != "" && column(rows[0].fields, c.name) >= 0; !l.header {
 			return l, fmt.Errorf("%s, line %d: there is no header line that says what the columns are: put a line such as id,label,split,age,height first", name, rows[0].line)
 		}
-		p, err := placeNodes(name, kind, nodeColumns(rows), asked)
+		p, err := c.place(name, kind, true, nodeColumns(rows), asked)
 		if err != nil {
 			return l, err
 		}
@@ -123,7 +126,7 @@ func layOut(name string, kind tableKind, nodes bool, asked []string, b []byte, l
 		l.nodes = nodeNotes(name, kind, rows[0].fields, p)
 	} else {
 		l.header = isHeader(kind, rows, asked)
-		if err := l.place(name, kind, rows, asked); err != nil {
+		if err := l.place(name, kind, rows, asked, c); err != nil {
 			return l, err
 		}
 	}
@@ -146,8 +149,8 @@ func layOut(name string, kind tableKind, nodes bool, asked []string, b []byte, l
 
 // The names that columns go by, in lower case.
 var (
-	sourceNames = []string{"src", "source", "from", "u", "src_id", "source_id", "from_id"}
-	targetNames = []string{"dst", "target", "to", "v", "dst_id", "target_id", "to_id"}
+	sourceNames = []string{"src", "source", "from", "u", "src_id", "source_id", "from_id", ":start_id"}
+	targetNames = []string{"dst", "target", "to", "v", "dst_id", "target_id", "to_id", ":end_id"}
 )
 
 // column returns the first column with one of the names, or -1.
@@ -232,18 +235,22 @@ func isNumbered(name, stem string) bool {
 func (l *csvLayout) put(kind tableKind, p placed, names []string) {
 	l.id, l.value, l.ignored, l.weighs = p.id, p.value, p.ignored, p.weighs
 	l.digest, l.labels = digestOf(kind, names, p), labelsOf(kind, names, p)
+	if l.category = (categoryFound{column: p.category, hint: p.hint}); p.category >= 0 {
+		l.category.name, l.category.features = names[p.category], namesOf(names, p.value)
+	}
 	if p.masks {
-		for _, i := range p.value {
-			l.masks = append(l.masks, names[i])
-		}
+		l.masks = namesOf(names, p.value)
 	}
 }
 
 // place finds the columns that a table of this kind needs.
-func (l *csvLayout) place(name string, kind tableKind, rows []row, asked []string) error {
+func (l *csvLayout) place(name string, kind tableKind, rows []row, asked []string, c categoryColumn) error {
 	first := rows[0].fields
 	if l.header {
-		places, err := placeColumns(name, kind, first, asked)
+		if kind != edgesTable { // a row of features may be long
+			rows = rows[:1]
+		}
+		places, err := c.place(name, kind, false, nodeColumns(rows), asked)
 		l.put(kind, places, first)
 		return err
 	}
@@ -254,6 +261,9 @@ func (l *csvLayout) place(name string, kind tableKind, rows []row, asked []strin
 			return notOneColumn(fmt.Sprintf("%s, line %d", name, rows[0].line), l.columns)
 		}
 	case edgesTable:
+		if c.name != "" {
+			return fmt.Errorf("%s, line %d: there is no header line that names the columns, and {dataset.relation_column} asks for %s: put a line such as src,dst,%s first", name, rows[0].line, source.Printable(c.name), source.Printable(c.name))
+		}
 		if len(asked) > 0 {
 			return fmt.Errorf("%s, line %d: there is no header line that names the columns, and {dataset.edge_features} asks for some: put a line such as src,dst,weight,%s first", name, rows[0].line, source.Printable(asked[0]))
 		}
@@ -302,7 +312,7 @@ func (l *csvLayout) width() int {
 // notes describe how the file was read.
 func (l *csvLayout) notes(name string, kind tableKind) []string {
 	if l.nodes != nil {
-		return l.nodes
+		return append(l.nodes, categoryNotes(name, kind, l.category.name, l.category.hint)...)
 	}
 	header := "no header line"
 	if l.header {
@@ -318,6 +328,7 @@ func (l *csvLayout) notes(name string, kind tableKind) []string {
 	if kind == labelsTable && len(l.value) > 1 {
 		notes = append(notes, fmt.Sprintf("%s: labels are in the columns %s.", name, source.Listed(l.labels)))
 	}
+	notes = append(notes, categoryNotes(name, kind, l.category.name, l.category.hint)...)
 	if len(l.ignored) > 0 {
 		notes = append(notes, fmt.Sprintf("%s: left out: %s.", name, source.Listed(l.ignored)))
 	}

@@ -32,18 +32,6 @@ type tables struct {
 
 var _ graph.Source = (*tables)(nil)
 
-func openTables(ctx context.Context, path, format string, endings []string, o source.Options) (graph.Source, error) {
-	found, err := findTables(ctx, path, endings)
-	if err != nil {
-		return nil, err
-	}
-	set, err := openTableSet(ctx, found, opening{o.Memory, o.LabelColumns, o.EdgeFeatures})
-	if err != nil {
-		return nil, err
-	}
-	return openSet(ctx, set, format, o)
-}
-
 // openSet makes a graph of tables, and closes them if it fails.
 func openSet(ctx context.Context, set tableSet, format string, o source.Options) (graph.Source, error) {
 	text := false
@@ -146,7 +134,7 @@ func (t *tables) collect(ctx context.Context, kind tableKind) (uint64, error) {
 		if t.ids.text == nil {
 			return errors.Join(t.ids.collect(&b.ids[0]), t.ids.collect(&b.ids[1]))
 		}
-		return t.ids.text.collectPairs(&b.ids[0], &b.ids[1])
+		return t.ids.collectText(&b.ids[0], &b.ids[1])
 	})
 	if err == nil && rows == 0 {
 		err = fmt.Errorf("%s holds no rows: write %s", t.set[kind].about().name, kind.wants())

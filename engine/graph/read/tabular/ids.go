@@ -6,6 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/read/intids"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
+	"github.com/hopmesh/hopmesh/engine/graph/read/textids"
 )
 
 // idMap numbers the ids of a source. First ids are collected from all tables; after
@@ -18,12 +19,13 @@ import (
 type idMap struct {
 	memory *source.Memory
 	ints   *intids.IDs
-	text   *textIDs // nil while all ids are integers
+	text   *textids.IDs // nil while all ids are integers
+	order  []uint32     // what the numbers become; nil: they stay
 }
 
 func newIDMap(m *source.Memory, text bool) *idMap {
 	if text {
-		return &idMap{memory: m, text: newTextIDs(m)}
+		return &idMap{memory: m, text: textids.New(m)}
 	}
 	return &idMap{memory: m, ints: intids.New(m)}
 }
@@ -33,17 +35,51 @@ func (m *idMap) collect(c *idColumn) error {
 	if m.text == nil {
 		return m.ints.Collect(c.ints)
 	}
-	return m.text.collect(c)
+	return m.collectText(c, nil)
+}
+
+// collectText adds a column of text, or two, whose ids come in turn.
+func (m *idMap) collectText(c, second *idColumn) error {
+	for i := range c.ends {
+		if err := m.text.Add(c.at(i)); err != nil {
+			return err
+		}
+		if second == nil {
+			continue
+		}
+		if err := m.text.Add(second.at(i)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // number returns the numbers of a column's ids, in out if there is room. The number
 // of an id that was never collected is unknownID.
 func (m *idMap) number(c *idColumn, out []uint32) []uint32 {
-	out = out[:0]
+	out = m.collected(c, out[:0])
+	m.reorder(out)
+	return out
+}
+
+// reorder turns numbers in the order of the ids into those of vertices.
+func (m *idMap) reorder(numbers []uint32) {
+	if m.order == nil {
+		return
+	}
+	for i, v := range numbers {
+		if v != unknownID {
+			numbers[i] = m.order[v]
+		}
+	}
+}
+
+// collected appends the numbers of a column's ids in the order of the ids.
+func (m *idMap) collected(c *idColumn, out []uint32) []uint32 {
 	switch {
 	case m.text != nil:
 		for i := range c.ends {
-			out = append(out, m.text.number(c.at(i)))
+			out = append(out, m.text.Number(c.at(i)))
 		}
 	case m.ints.Identity():
 		n := uint64(m.ints.Len())
@@ -64,21 +100,21 @@ func (m *idMap) number(c *idColumn, out []uint32) []uint32 {
 // soFar returns how many different ids were collected.
 func (m *idMap) soFar() int {
 	if m.text != nil {
-		return m.text.len()
+		return m.text.Len()
 	}
 	return m.ints.SoFar()
 }
 
 func (m *idMap) finish() error {
 	if m.text != nil {
-		return m.text.finish()
+		return nil
 	}
 	return m.ints.Finish()
 }
 
 func (m *idMap) len() uint32 {
 	if m.text != nil {
-		return uint32(m.text.len())
+		return uint32(m.text.Len())
 	}
 	return m.ints.Len()
 }
@@ -87,7 +123,7 @@ func (m *idMap) len() uint32 {
 func (m *idMap) ids() graph.IDs {
 	switch {
 	case m.text != nil:
-		return graph.IDs{Strings: &graph.Strings{Offsets: m.text.offsets, Bytes: m.text.bytes}}
+		return graph.IDs{Strings: m.text.Strings()}
 	case m.ints.Identity():
 		return graph.IDs{}
 	}

@@ -34,7 +34,7 @@ type Far interface {
 // OpenParts makes one graph of several sources. Their tables of one kind follow one
 // another in the order of the parts, as if they were one file.
 func OpenParts(ctx context.Context, parts []Part, format string, o source.Options) (graph.Source, error) {
-	set, err := joinParts(ctx, parts, format, opening{o.Memory, o.LabelColumns, o.EdgeFeatures})
+	set, err := joinParts(ctx, parts, format, opening{limit: o.Memory, labels: o.LabelColumns, edges: o.EdgeFeatures})
 	if err != nil {
 		return nil, errors.Join(err, set.close())
 	}

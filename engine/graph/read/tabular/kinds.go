@@ -49,6 +49,9 @@ type placed struct {
 	ignored []string
 	masks   bool // the values are masks of one split
 	weighs  bool // the first value of an edge is its weight
+
+	category int    // the column of types or relations; -1: there is none
+	hint     string // a note on another one that may have been meant
 }
 
 // digestOf returns what distinguishes the names of a table's columns of features or labels.

@@ -120,22 +120,16 @@ func isID(name, file string) error {
 }
 
 // labelsOf returns the names of the columns of labels.
-func labelsOf(kind tableKind, names []string, p placed) (labels []string) {
+func labelsOf(kind tableKind, names []string, p placed) []string {
 	if kind != labelsTable {
 		return nil
 	}
-	for _, i := range p.value {
-		labels = append(labels, names[i])
-	}
-	return labels
+	return namesOf(names, p.value)
 }
 
 // inColumns names columns for a sentence.
 func inColumns(names []string, columns []int) string {
-	var of []string
-	for _, i := range columns {
-		of = append(of, names[i])
-	}
+	of := namesOf(names, columns)
 	if len(of) == 1 {
 		return "column " + source.Listed(of)
 	}

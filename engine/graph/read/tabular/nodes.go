@@ -15,7 +15,7 @@ import (
 
 // The names that columns of nodes go by, in lower case.
 var (
-	nodeNames  = []string{"id", "node", "node_id", "nodeid", "vertex", "vertex_id", "vertexid"}
+	nodeNames  = []string{"id", "node", "node_id", "nodeid", "vertex", "vertex_id", "vertexid", ":id"}
 	classNames = []string{"label", "class", "y"}
 	maskNames  = [...]string{graph.Train: "train_mask", graph.Validation: "val_mask", graph.Test: "test_mask"}
 )
@@ -25,15 +25,21 @@ type nodeColumn struct {
 	name   string
 	number bool
 	list   bool // of numbers
+	word   bool
+}
+
+func columnNames(columns []nodeColumn) []string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.name
+	}
+	return names
 }
 
 // placeNodes finds what a table of nodes has for one kind of table. Without columns of
 // that kind, value is empty. asked are the names of the columns of labels.
 func placeNodes(file string, kind tableKind, columns []nodeColumn, asked []string) (p placed, err error) {
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.name
-	}
+	names := columnNames(columns)
 	p.id[0] = max(column(names, "id"), 0)
 	if p.id[0] == 0 {
 		p.id[0] = max(column(names, nodeNames...), 0)
@@ -119,12 +125,8 @@ func nodeNotes(file string, kind tableKind, names []string, p placed) []string {
 	switch {
 	case kind == featuresTable:
 		about = fmt.Sprintf("%s: ids are in the column %s", file, source.Printable(names[p.id[0]]))
-		if n := len(p.value); n > 0 {
-			var of []string
-			for _, i := range p.value {
-				of = append(of, names[i])
-			}
-			about += fmt.Sprintf(", features in %s", source.Listed(of))
+		if len(p.value) > 0 {
+			about += ", features in " + source.Listed(namesOf(names, p.value))
 		}
 	case p.masks:
 		about = file + ": the split is in the masks"
@@ -155,6 +157,7 @@ func nodeColumns(rows []row) []nodeColumn {
 		for _, r := range rows[1:] {
 			columns[i].number = columns[i].number && i < len(r.fields) && (r.fields[i] == "" || isNumber(r.fields[i]))
 		}
+		columns[i].word = !columns[i].number
 	}
 	return columns
 }

@@ -42,8 +42,13 @@ type tableAbout struct {
 	columns string
 	id      string   // what a header calls the column of ids of nodes
 	labels  []string // names of the columns of labels; nil: they have none
-	notes   []string
-	where   func(row uint64) string // what at returns, of a table made of several
+	// category is the column of types or relations, "": there is none. Beside types there are the
+	// names of the columns of features, or list, if they are in one column.
+	category string
+	features []string
+	list     bool
+	notes    []string
+	where    func(row uint64) string // what at returns, of a table made of several
 }
 
 // at begins a sentence on a row.
@@ -62,6 +67,9 @@ type scanning struct {
 	// fractions lets a scan for classes end with ErrFraction, without its place.
 	fractions bool
 	idsOnly   bool
+	// categories come beside ids; gaps lets features be missing, as NaN, or words, as infinity, and
+	// lists of them have any length.
+	categories, gaps bool
 	// anyOrder lets tables made of several yield their rows in an order of their own.
 	anyOrder bool
 	report   func(graph.Progress) // may be nil
@@ -81,6 +89,9 @@ type rowBatch struct {
 	labels []int32
 	words  idColumn // labels as text
 	marks  []graph.Mark
+
+	categories idColumn // types or relations
+	lengths    []int    // of lists of features
 }
 
 func (b *rowBatch) reset() {
@@ -88,13 +99,15 @@ func (b *rowBatch) reset() {
 	b.ids[0].reset()
 	b.ids[1].reset()
 	b.words.reset()
+	b.categories.reset()
+	b.lengths = b.lengths[:0]
 	b.rows, b.floats, b.labels, b.marks = b.rows[:0], b.floats[:0], b.labels[:0], b.marks[:0]
 }
 
 // full reports whether a batch is large enough to be yielded.
 func (b *rowBatch) full() bool {
 	const rows, values, bytes = 1 << 15, 1 << 20, 4 << 20
-	return b.n >= rows || len(b.floats) >= values || len(b.marks) >= values || len(b.ids[0].bytes)+len(b.ids[1].bytes)+len(b.words.bytes) >= bytes
+	return b.n >= rows || len(b.floats) >= values || len(b.marks) >= values || len(b.ids[0].bytes)+len(b.ids[1].bytes)+len(b.words.bytes)+len(b.categories.bytes) >= bytes
 }
 
 // The endings of tables' files.
@@ -237,6 +250,24 @@ type opening struct {
 	limit  uint64   // bytes that one may hold; 0: no bound
 	labels []string // names of the columns of labels; none: those that are called so
 	edges  []string // and of those of features of edges
+	// How types of vertices and relations of edges are found.
+	types, relations categoryColumn
+}
+
+func openingOf(o source.Options) opening {
+	look := len(o.EdgeFeatures) == 0 // a graph with types has none
+	return opening{limit: o.Memory, labels: o.LabelColumns, edges: o.EdgeFeatures, types: lookFor(o.TypeColumn, look), relations: lookFor(o.RelationColumn, look)}
+}
+
+// category says how the column of categories of a table is found.
+func (o *opening) category(kind tableKind, nodes bool) (c categoryColumn) {
+	switch {
+	case kind == edgesTable:
+		return o.relations
+	case nodes:
+		return o.types
+	}
+	return c
 }
 
 // asked returns the names of the columns that are asked for of a table.
@@ -261,19 +292,12 @@ func openTable(ctx context.Context, path string, kind tableKind, nodes bool, o o
 	case ".arrow", ".feather":
 		f, err = columnar.OpenArrow(ctx, path)
 	default:
-		return openCSVTable(ctx, path, kind, nodes, o.asked(kind))
+		return openCSVTable(ctx, path, kind, nodes, o.asked(kind), o.category(kind, nodes))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newColumnTable(files.Base(path), kind, nodes, o.asked(kind), f)
-}
-
-// OpenParquet reads tables in Parquet or Arrow (Feather) files: an edge file, or a
-// folder of edges and optionally features, labels and splits. A table may also be a
-// folder of part files, as Spark writes them.
-func OpenParquet(ctx context.Context, path string, o source.Options) (graph.Source, error) {
-	return openTables(ctx, path, "parquet", ParquetFiles, o)
+	return newColumnTable(files.Base(path), kind, nodes, o.asked(kind), o.category(kind, nodes), f)
 }
 
 // tableSet holds the tables of a source; nil where there is none.

@@ -3,6 +3,7 @@ package tabular
 import (
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -151,4 +152,21 @@ func drain(ctx context.Context, s graph.Source) (string, error) {
 		return nil
 	})
 	return out.String(), err
+}
+
+// OpenCSV and OpenParquet open tables without types.
+func OpenCSV(ctx context.Context, path string, o source.Options) (graph.Source, error) {
+	return openPlain(ctx, path, "csv", o)
+}
+
+func OpenParquet(ctx context.Context, path string, o source.Options) (graph.Source, error) {
+	return openPlain(ctx, path, "parquet", o)
+}
+
+func openPlain(ctx context.Context, path, format string, o source.Options) (graph.Source, error) {
+	src, rows, err := Open(ctx, path, format, o)
+	if rows != nil {
+		err = errors.Join(errors.New("the tables have types"), rows.Close())
+	}
+	return src, err
 }

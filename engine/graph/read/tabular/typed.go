@@ -97,7 +97,7 @@ func (t *tables) repeated(ctx context.Context) error {
 // Links are edges whose ends are named by two sources, which may be the same.
 type Links struct {
 	table table
-	limit uint64
+	of    string // which nodes its ends are
 }
 
 // OpenLinks opens a table of edges. Its weights are not read.
@@ -109,7 +109,7 @@ func OpenLinks(ctx context.Context, path string, memory uint64) (*Links, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Links{t, memory}, nil
+	return &Links{t, " of its type"}, nil
 }
 
 // Weighted reports whether there are weights.
@@ -130,31 +130,34 @@ func (l *Links) Count(ctx context.Context, src, dst graph.Source) (edges uint64,
 func (l *Links) Read(ctx context.Context, src, dst graph.Source, yield func(graph.EdgeBatch) error) error {
 	ends := [2]*idMap{numbering(src), numbering(dst)}
 	text := l.table.about().text || ends[0].text != nil || ends[1].text != nil
-	err := l.read(ctx, ends, text, yield)
-	if errors.Is(err, errNotInteger) {
-		return fmt.Errorf("%s: an id is not an integer, and the vertices of both types have integers: write the ids as in the tables of nodes", l.table.about().name)
-	}
-	return err
+	return l.each(ctx, ends, scanning{text: text}, func(_ *rowBatch, src, dst []uint32) error {
+		return yield(graph.EdgeBatch{Src: src, Dst: dst})
+	})
 }
 
-func (l *Links) read(ctx context.Context, ends [2]*idMap, text bool, yield func(graph.EdgeBatch) error) error {
+// each yields rows with the numbers of their ends.
+func (l *Links) each(ctx context.Context, ends [2]*idMap, how scanning, yield func(b *rowBatch, src, dst []uint32) error) error {
 	var numbers [2][]uint32
 	row := uint64(0)
-	return l.table.scan(ctx, scanning{text: text}, func(b *rowBatch) error {
+	err := l.table.scan(ctx, how, func(b *rowBatch) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
 		for side, of := range ends {
-			numbers[side] = of.lookup(&b.ids[side], text, numbers[side])
+			numbers[side] = of.lookup(&b.ids[side], how.text, numbers[side])
 			for i, v := range numbers[side] {
 				if v == unknownID {
-					return fmt.Errorf("%s, edge %d: the id %s is not among the nodes of its type: add it to their table, or remove the edge", l.table.about().name, row+uint64(i)+1, b.ids[side].show(i))
+					return fmt.Errorf("%s, edge %d: the id %s is not among the nodes%s: add it to their table, or remove the edge", l.table.about().name, row+uint64(i)+1, b.ids[side].show(i), l.of)
 				}
 			}
 		}
 		row += uint64(b.n)
-		return yield(graph.EdgeBatch{Src: numbers[0], Dst: numbers[1]})
+		return yield(b, numbers[0], numbers[1])
 	})
+	if errors.Is(err, errNotInteger) {
+		return fmt.Errorf("%s: an id is not an integer, and all nodes%s have integers: write the ids as in the tables of nodes", l.table.about().name, l.of)
+	}
+	return err
 }
 
 // numbering returns how a source numbers its ids.
@@ -185,5 +188,6 @@ func (m *idMap) lookup(c *idColumn, text bool, out []uint32) []uint32 {
 			out = append(out, m.ints.Number(v))
 		}
 	}
+	m.reorder(out)
 	return out
 }

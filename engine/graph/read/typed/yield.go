@@ -47,34 +47,47 @@ func (g *Graph) describe() {
 
 // number names the vertices TYPE/ID.
 func (g *Graph) number() error {
-	var room, names uint64
+	var room uint64
 	for _, t := range g.types {
-		ids, n := t.IDs(), uint64(t.Meta().Vertices)
-		room, names = room+n*uint64(len(t.name)+1), names+n
-		if ids.Strings != nil {
-			room += uint64(len(ids.Strings.Bytes))
-		} else {
-			room += n * 20 // digits of an integer, at most
-		}
+		room += roomFor(t.IDs(), t.Meta().Vertices)
+	}
+	return g.name(room, func(to []byte, t *vertexType, i uint32) []byte { return appendID(to, t.IDs(), i) })
+}
+
+// roomFor returns how many bytes the text of ids takes, at most.
+func roomFor(ids graph.IDs, n uint32) uint64 {
+	if ids.Strings != nil {
+		return uint64(len(ids.Strings.Bytes))
+	}
+	return uint64(n) * 20 // digits of an integer
+}
+
+// appendID appends the text of an id.
+func appendID(to []byte, ids graph.IDs, i uint32) []byte {
+	switch {
+	case ids.Strings != nil:
+		return append(to, ids.Strings.Bytes[ids.Strings.Offsets[i]:ids.Strings.Offsets[i+1]]...)
+	case ids.Ints != nil:
+		return strconv.AppendInt(to, ids.Ints[i], 10)
+	}
+	return strconv.AppendUint(to, uint64(i), 10)
+}
+
+// name names the vertices by their types and ids, whose text has so many bytes. id appends that of a
+// vertex of a type.
+func (g *Graph) name(room uint64, id func(to []byte, t *vertexType, i uint32) []byte) error {
+	names := uint64(g.meta.Vertices)
+	for _, t := range g.types {
+		room += uint64(t.Meta().Vertices) * uint64(len(t.name)+1)
 	}
 	if err := g.memory.Grow(0, room+8*(names+1)); err != nil {
 		return err
 	}
 	g.ids = graph.Strings{Offsets: make([]int64, 1, names+1), Bytes: make([]byte, 0, room)}
 	for _, t := range g.types {
-		ids := t.IDs()
-		for i := range int64(t.Meta().Vertices) {
-			to := append(append(g.ids.Bytes, t.name...), '/')
-			switch {
-			case ids.Strings != nil:
-				to = append(to, ids.Strings.Bytes[ids.Strings.Offsets[i]:ids.Strings.Offsets[i+1]]...)
-			case ids.Ints != nil:
-				to = strconv.AppendInt(to, ids.Ints[i], 10)
-			default:
-				to = strconv.AppendInt(to, i, 10)
-			}
-			g.ids.Bytes = to
-			g.ids.Offsets = append(g.ids.Offsets, int64(len(to)))
+		for i := range t.Meta().Vertices {
+			g.ids.Bytes = id(append(append(g.ids.Bytes, t.name...), '/'), t, i)
+			g.ids.Offsets = append(g.ids.Offsets, int64(len(g.ids.Bytes)))
 		}
 	}
 	return nil

@@ -1,4 +1,5 @@
-package tabular
+// Package textids numbers the ids of vertices that are text, in the order in which they first appear.
+package textids
 
 import (
 	"bytes"
@@ -6,12 +7,13 @@ import (
 	"hash/maphash"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/intids"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
-// textIDs numbers strings in the order in which they first appear. They lie one
-// after another in bytes, as the Source gives them out.
-type textIDs struct {
+// IDs numbers strings in the order in which they first appear. They lie one after
+// another in bytes, as a graph.Source gives them out.
+type IDs struct {
 	memory  *source.Memory
 	seed    maphash.Seed // no number depends on it
 	bytes   []byte
@@ -21,16 +23,18 @@ type textIDs struct {
 	slots []uint64
 }
 
-func newTextIDs(m *source.Memory) *textIDs { return &textIDs{memory: m, seed: maphash.MakeSeed()} }
+// New returns an empty set of ids, whose memory is counted in m.
+func New(m *source.Memory) *IDs { return &IDs{memory: m, seed: maphash.MakeSeed()} }
 
-func (s *textIDs) len() int { return max(len(s.offsets), 1) - 1 }
+// Len returns how many ids there are.
+func (s *IDs) Len() int { return max(len(s.offsets), 1) - 1 }
 
-func (s *textIDs) at(i uint32) []byte { return s.bytes[s.offsets[i]:s.offsets[i+1]] }
+func (s *IDs) at(i uint32) []byte { return s.bytes[s.offsets[i]:s.offsets[i+1]] }
 
-func (s *textIDs) hash(id []byte) uint64 { return maphash.Bytes(s.seed, id) << 32 }
+func (s *IDs) hash(id []byte) uint64 { return maphash.Bytes(s.seed, id) << 32 }
 
 // place is the slot of an id with this hash, or the empty one where it belongs.
-func (s *textIDs) place(id []byte, hash uint64) uint64 {
+func (s *IDs) place(id []byte, hash uint64) uint64 {
 	mask := uint64(len(s.slots) - 1)
 	for at := hash >> 32 & mask; ; at = (at + 1) & mask {
 		slot := s.slots[at]
@@ -40,30 +44,9 @@ func (s *textIDs) place(id []byte, hash uint64) uint64 {
 	}
 }
 
-func (s *textIDs) collect(c *idColumn) error {
-	for i := range c.ends {
-		if err := s.add(c.at(i)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// collectPairs takes in the two columns of edges, each source before its target.
-func (s *textIDs) collectPairs(src, dst *idColumn) error {
-	for i := range src.ends {
-		if err := s.add(src.at(i)); err != nil {
-			return err
-		}
-		if err := s.add(dst.at(i)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *textIDs) add(id []byte) error {
-	if 3*(s.len()+1) > 2*len(s.slots) {
+// Add adds an id, if it is a new one.
+func (s *IDs) Add(id []byte) error {
+	if 3*(s.Len()+1) > 2*len(s.slots) {
 		if err := s.rehash(); err != nil {
 			return err
 		}
@@ -73,7 +56,7 @@ func (s *textIDs) add(id []byte) error {
 	if s.slots[at] != 0 {
 		return nil
 	}
-	if s.len() == graph.MaxVertices {
+	if s.Len() == graph.MaxVertices {
 		return fmt.Errorf("there are more than %d vertices, which is the most a graph may have: cut it before it is imported", graph.MaxVertices)
 	}
 	var err error
@@ -88,11 +71,11 @@ func (s *textIDs) add(id []byte) error {
 	}
 	s.bytes = append(s.bytes, id...)
 	s.offsets = append(s.offsets, int64(len(s.bytes)))
-	s.slots[at] = hash | uint64(s.len())
+	s.slots[at] = hash | uint64(s.Len())
 	return nil
 }
 
-func (s *textIDs) rehash() error {
+func (s *IDs) rehash() error {
 	room := max(1024, 2*len(s.slots))
 	if err := s.memory.Grow(uint64(len(s.slots))*8, uint64(room)*8); err != nil {
 		return err
@@ -112,11 +95,13 @@ func (s *textIDs) rehash() error {
 	return nil
 }
 
-func (s *textIDs) finish() error { return nil }
+// Strings returns the ids. The slices are the set's own.
+func (s *IDs) Strings() *graph.Strings { return &graph.Strings{Offsets: s.offsets, Bytes: s.bytes} }
 
-func (s *textIDs) number(id []byte) uint32 {
+// Number returns the number of an id, or intids.Unknown.
+func (s *IDs) Number(id []byte) uint32 {
 	if len(s.slots) == 0 {
-		return unknownID
+		return intids.Unknown
 	}
-	return uint32(s.slots[s.place(id, s.hash(id))]) - 1 // an empty slot gives unknownID
+	return uint32(s.slots[s.place(id, s.hash(id))]) - 1 // an empty slot gives Unknown
 }
