@@ -32,6 +32,7 @@ func datasetImport() *cobra.Command {
 			"  hopmesh dataset import web /data/web --format csv --undirected --shards 256 --memory 8GiB\n" +
 			"  hopmesh dataset import web n1:/data/part-0 n2:/data/part-1\n" +
 			"  hopmesh dataset import people /data/people --label-columns ill,smokes\n" +
+			"  hopmesh dataset import library /data/library --type-column kind --relation-column verb --undirected\n" +
 			"  hopmesh dataset import papers s3://bucket/papers",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -81,6 +82,8 @@ func datasetImport() *cobra.Command {
 	usage.CompleteFlag(cmd, "task", api.Tasks())
 	cmd.Flags().StringSliceVar(&r.LabelColumns, "label-columns", nil, "`COLUMNS` of tables that hold labels, such as a,b (default: those called label, or label_0 and so on)")
 	cmd.Flags().StringSliceVar(&r.EdgeFeatures, "edge-features", nil, "`COLUMNS` of tables of edges that hold features of edges, such as a,b, or all (default: none)")
+	cmd.Flags().StringVar(&r.TypeColumn, "type-column", "", "`COLUMN` of a table of nodes that says the type of each, or none (default: one called type, node_type and so on that holds words)")
+	cmd.Flags().StringVar(&r.RelationColumn, "relation-column", "", "`COLUMN` of a table of edges that says the relation of each, or none (default: one called relation, edge_type, type and so on that holds words)")
 	cut.flags(cmd, &r.DatasetOptions)
 	cmd.Flags().BoolVar(&r.Undirected, "undirected", false, "add the reverse of every edge")
 	d.Add(cmd)

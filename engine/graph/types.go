@@ -300,10 +300,12 @@ func (t *Types) Order(keys []uint64, relations []float32) {
 	if t == nil {
 		return
 	}
-	for first, end := 0, 0; first < len(keys); first = end {
-		for end = first + 1; end < len(keys) && keys[end] == keys[first]; {
+	for first := 0; first < len(keys); {
+		end := first + 1
+		for end < len(keys) && keys[end] == keys[first] {
 			end++
 		}
 		slices.Sort(relations[first:end])
+		first = end
 	}
 }

@@ -25,6 +25,12 @@ type ImportRequest struct {
 	// none: those that are called so.
 	LabelColumns []string `json:"label_columns,omitempty"`
 	EdgeFeatures []string `json:"edge_features,omitempty"` // columns of tables that hold features of edges, or all
+	// TypeColumn is the column of csv and parquet tables of nodes that says the type of each; "":
+	// one that is called so, none: none.
+	TypeColumn string `json:"type_column,omitempty"`
+	// RelationColumn is the column of csv and parquet tables of edges that says the relation of
+	// each; "": one that is called so, none: none.
+	RelationColumn string `json:"relation_column,omitempty"`
 	DatasetOptions
 }
 
@@ -284,6 +290,11 @@ func (r ImportRequest) Check() error {
 	}
 	if err := checkColumns("features of edges", r.EdgeFeatures); err != nil {
 		return err
+	}
+	for _, c := range [...][2]string{{"types", r.TypeColumn}, {"relations", r.RelationColumn}} {
+		if err := checkColumns(c[0], []string{c[1]}); c[1] != "" && err != nil {
+			return err
+		}
 	}
 	return r.DatasetOptions.check(r.Name)
 }

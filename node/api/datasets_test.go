@@ -278,6 +278,8 @@ func TestWhatNoNodeIsAsked(t *testing.T) {
 		"edges \"c\" is named":    ImportRequest{Name: "a", Source: "/a", EdgeFeatures: []string{"c", "c"}},
 		"\"b\" is named twice":    ImportRequest{Name: "a", Source: "/a", LabelColumns: []string{"b", "c", "b"}},
 		"more than 16384 bytes":   ImportRequest{Name: "a", Source: "/a", LabelColumns: []string{strings.Repeat("b", 16<<10)}},
+		"columns of types take":   ImportRequest{Name: "a", Source: "/a", TypeColumn: strings.Repeat("b", 16<<10)},
+		"of relations take more":  ImportRequest{Name: "a", Source: "/a", RelationColumn: strings.Repeat("b", 16<<10)},
 		"names no dataset":        ImportRequest{Source: "/a"},
 		"can't be a dataset's":    ImportRequest{Name: "../a", Source: "/a"},
 		"1025 shards":             source(DatasetOptions{Shards: 1025}),

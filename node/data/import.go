@@ -49,7 +49,7 @@ type importer struct {
 // where the plan wants them. If ctx ends before that, or anything fails, nothing is left.
 func (d *Datasets) Import(ctx context.Context, r api.ImportRequest, tell func(api.DatasetEvent)) (api.Dataset, error) {
 	return d.importer.bringIn(ctx, r.Name, r.DatasetOptions, tell, func(ctx context.Context, u *undertaking) (graph.Source, error) {
-		o := read.Options{Format: r.Format, Task: r.Task, LabelColumns: r.LabelColumns, EdgeFeatures: r.EdgeFeatures, Memory: u.memory, Report: u.progress, Note: func(note string) { u.say(api.DatasetEvent{Note: note}) }, Admit: u.admit}
+		o := read.Options{Format: r.Format, Task: r.Task, LabelColumns: r.LabelColumns, EdgeFeatures: r.EdgeFeatures, TypeColumn: r.TypeColumn, RelationColumn: r.RelationColumn, Memory: u.memory, Report: u.progress, Note: func(note string) { u.say(api.DatasetEvent{Note: note}) }, Admit: u.admit}
 		if len(r.Sources) == 0 {
 			return read.Open(ctx, r.Source, o)
 		}

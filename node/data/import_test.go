@@ -27,7 +27,8 @@ func TestImportsThatNotAllKnowAreRefusedFirst(t *testing.T) {
 		"typed/nodes/paper.csv": "no table of nodes", "typed/edges/paper-cites-paper.csv": "", // it would be refused if it were read
 		"triples/train.txt": "no triple", "triples/test.txt": "",
 		"numbers/edges.csv": "src,dst\n0,1\n", "numbers/nodes.csv": "id,label\n0,1.5\n1,2.5\n",
-		"described/edges.csv": "src,dst,length\n0,1,2\n",
+		"categories/edges.csv": "src,dst,relation\n0,1,cites\n0,1,\n",
+		"described/edges.csv":  "src,dst,length\n0,1,2\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -37,7 +38,7 @@ func TestImportsThatNotAllKnowAreRefusedFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for source, knows := range map[string]plan.Kind{"typed": plan.KindTypes, "triples": plan.KindTriples, "numbers": plan.KindScheduleJob, "described": plan.KindEdges} {
+	for source, knows := range map[string]plan.Kind{"typed": plan.KindTypes, "triples": plan.KindTriples, "categories": plan.KindTypes, "numbers": plan.KindScheduleJob, "described": plan.KindEdges} {
 		state := &plan.State{Members: map[string]plan.Member{
 			"a": {ID: "a", Name: "alpha", Knows: plan.Newest}, "b": {ID: "b", Name: "beta", Version: "v9", Knows: knows - 1},
 		}}

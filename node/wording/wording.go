@@ -29,19 +29,21 @@ var flags = []string{
 // others are the flags of other commands than train start, by key. A flag of the agent can
 // only be changed by who starts it, so that some are worded with their command.
 var others = map[string]string{
-	"agent.bootstrap":       "--bootstrap",
-	"agent.data-dir":        "--data-dir",
-	"agent.device":          "--device",
-	"agent.join":            "--join",
-	"agent.memory":          "`hopmesh agent --memory`",
-	"agent.name":            "--name",
-	"dataset.edge_features": "--edge-features",
-	"dataset.label_columns": "--label-columns",
-	"dataset.memory":        "--memory",
-	"dataset.partitioner":   "--partitioner",
-	"dataset.shards":        "--shards",
-	"dataset.task":          "--task",
-	"dataset.undirected":    "--undirected",
+	"agent.bootstrap":         "--bootstrap",
+	"agent.data-dir":          "--data-dir",
+	"agent.device":            "--device",
+	"agent.join":              "--join",
+	"agent.memory":            "`hopmesh agent --memory`",
+	"agent.name":              "--name",
+	"dataset.edge_features":   "--edge-features",
+	"dataset.label_columns":   "--label-columns",
+	"dataset.memory":          "--memory",
+	"dataset.partitioner":     "--partitioner",
+	"dataset.relation_column": "--relation-column",
+	"dataset.shards":          "--shards",
+	"dataset.task":            "--task",
+	"dataset.type_column":     "--type-column",
+	"dataset.undirected":      "--undirected",
 }
 
 // commands are the keys of commands.

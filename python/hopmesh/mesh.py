@@ -80,6 +80,8 @@ class Mesh:
         task: str | None = None,
         label_columns: Sequence[str] | None = None,
         edge_features: Sequence[str] | str | None = None,
+        type_column: str | None = None,
+        relation_column: str | None = None,
         **arrays: Any,
     ) -> Dataset:
         """Imports a graph, and returns it when the mesh has it.
@@ -93,7 +95,9 @@ class Mesh:
         a vertex, or numbers to predict: ``task`` says which if it can be both. So do several
         ``label_columns`` of ``vertices`` or of tables in files. ``edge_features="all"`` keeps the
         features of edges: ``edge_attr``, or the further columns of a table of edges, of which it
-        may also name some. Without any of them, the names ``ogbn-arxiv`` and ``ogbn-products``
+        may also name some. ``type_column`` names the column of ``vertices`` that says the type of
+        each, and ``relation_column`` that of the edges that says the relation: in tables in
+        files, columns that are called so are found without. Without any of them, the names ``ogbn-arxiv`` and ``ogbn-products``
         have the daemon fetch these graphs. The other arguments are the flags of
         ``hopmesh dataset import``.
 
@@ -116,6 +120,8 @@ class Mesh:
                 "task": task,
                 "label_columns": list(label_columns) if label_columns is not None else None,
                 "edge_features": asked or None,
+                "type_column": type_column,
+                "relation_column": relation_column,
             }
         )
         if source is None and not arrays and (at := known.address(name)):
@@ -136,7 +142,9 @@ class Mesh:
             )
         with tempfile.TemporaryDirectory(prefix="hopmesh-import-") as folder:
             if sources.is_frame(source):
-                path = sources.write_frames(folder, source, vertices, label_columns, edge_features)
+                path = sources.write_frames(
+                    folder, source, vertices, label_columns, edge_features, type_column, relation_column
+                )
             elif isinstance(source, Mapping):
                 path = sources.write_arrays(folder, source, described)
             elif typed.is_typed(source):

@@ -47,13 +47,16 @@ def write_frames(
     vertices: Any,
     labels: Sequence[str] | None = None,
     features: Sequence[str] | str | None = None,
+    type_column: str | None = None,
+    relation_column: str | None = None,
 ) -> str:
     """Writes DataFrames as tables, which keep their ids.
 
     ``edges`` has a source and a target in its first two columns, and maybe a ``weight``; with
     ``features``, its other columns are written, too. The ids of ``vertices`` are its column
     ``id`` or its index. It may have the columns ``label`` and ``split`` (train, val or test);
-    all others are features. ``labels`` names other columns of labels.
+    all others are features. ``labels`` names other columns of labels, ``type_column`` the one of
+    types, and ``relation_column`` that of the relations of edges.
     """
     table = edges.iloc[:, :2].set_axis(["src", "dst"], axis=1)
     if "weight" in edges.columns:
@@ -61,12 +64,21 @@ def write_frames(
     if features is not None:
         others = edges.iloc[:, 2:].drop(columns="weight", errors="ignore")
         table = table.assign(**{str(name): others[name] for name in others.columns})
+    if relation_column is not None:
+        if relation_column not in edges.columns:
+            raise Error(f"the edges have no column {relation_column}: check relation_column")
+        table = table.assign(**{relation_column: edges[relation_column]})
     table.to_csv(os.path.join(folder, "edges.csv"), index=False)
+    if type_column is not None and (vertices is None or type_column not in vertices.columns):
+        raise Error(f"the vertices have no column {type_column}: check type_column")
     if vertices is None:
         return folder
     if "id" in vertices.columns:
         vertices = vertices.set_index("id")
     vertices = vertices.rename_axis("id")
+    if type_column is not None:
+        vertices.to_csv(os.path.join(folder, "nodes.csv"))
+        return folder
     of_labels = ["label"] if labels is None else list(labels)
     others = [name for name in vertices.columns if name not in ("label", "split", *of_labels)]
     tables = {"features": others, "labels": of_labels, "splits": ["split"]}

@@ -1,6 +1,7 @@
 // Package typed reads graphs whose vertices are of several types and whose edges are of several
 // relations, from a folder with nodes/TYPE.csv and edges/SOURCE-RELATION-TARGET.csv, or the same in
-// another format of tables, or in NumPy's archives, each file in its own.
+// another format of tables, or in NumPy's archives, each file in its own. The same graph may be two
+// tables with columns of types and of relations.
 //
 // Vertices of all types have one id space: those of one type follow one another, types in the order
 // of their names. Each type has columns of features of its own, so that the first product of a model
