@@ -97,9 +97,9 @@ class Mesh:
         features of edges: ``edge_attr``, or the further columns of a table of edges, of which it
         may also name some. ``type_column`` names the column of ``vertices`` that says the type of
         each, and ``relation_column`` that of the edges that says the relation: in tables in
-        files, columns that are called so are found without. Without any of them, the names ``ogbn-arxiv`` and ``ogbn-products``
-        have the daemon fetch these graphs. The other arguments are the flags of
-        ``hopmesh dataset import``.
+        files, columns that are called so are found without. Without any of them, the names
+        ``ogbn-arxiv`` and ``ogbn-products`` have the daemon fetch these graphs. The other
+        arguments are the flags of ``hopmesh dataset import``.
 
         What lies in memory is written into a temporary file, which the daemon reads. So the
         daemon must be on this machine: files can't be sent to one elsewhere yet.
@@ -143,7 +143,13 @@ class Mesh:
         with tempfile.TemporaryDirectory(prefix="hopmesh-import-") as folder:
             if sources.is_frame(source):
                 path = sources.write_frames(
-                    folder, source, vertices, label_columns, edge_features, type_column, relation_column
+                    folder,
+                    source,
+                    vertices,
+                    label_columns,
+                    edge_features,
+                    type_column,
+                    relation_column,
                 )
             elif isinstance(source, Mapping):
                 path = sources.write_arrays(folder, source, described)

@@ -120,3 +120,43 @@ def test_features_of_edges_are_not_lost_in_silence(tmp_path: Path) -> None:
     data["paper", "cites", "paper"].edge_attr = torch.ones(CITES.shape[1], 2)
     with pytest.raises(hopmesh.Error, match="edges of paper-cites-paper have edge_attr"):
         typed.write(str(tmp_path), data)
+
+
+def test_columns(mesh: hopmesh.LocalMesh, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    vertices = pandas.DataFrame(
+        {
+            "id": [f"a{i}" for i in range(12)] + [f"p{i}" for i in range(30)],
+            "kind": ["author"] * 12 + ["paper"] * 30,
+            "age": [50.0 + i for i in range(12)] + [None] * 30,
+            "x": [None] * 12 + FEATURES[:, 0].tolist(),
+            "label": [None] * 12 + LABELS.tolist(),
+            "split": [None] * 12 + ["train"] * 18 + ["val"] * 6 + ["test"] * 6,
+        }
+    )
+    edges = pandas.DataFrame(
+        {
+            "by": [f"a{i}" for i in WRITES[0]] + [f"p{i}" for i in CITES[0]],
+            "to": [f"p{i}" for i in WRITES[1]] + [f"p{i}" for i in CITES[1]],
+            "verb": ["writes"] * WRITES.shape[1] + ["cites"] * CITES.shape[1],
+        }
+    )
+    columns: dict[str, Any] = {"type_column": "kind", "relation_column": "verb"}
+    about = mesh.import_("columns-types", edges, vertices=vertices, **columns).about
+    assert [kind["name"] for kind in about["types"]] == ["author", "paper"]
+    assert [kind["features"] for kind in about["types"]] == [1, 1]
+    assert [r["name"] for r in about["relations"]] == ["writes", "cites"]
+    assert (about["vertices"], about["classes"], about["features"]) == (42, 3, 2)
+    # Either column alone, and tables in files, whose columns are found by their names.
+    about = mesh.import_("columns-relations", edges, relation_column="verb").about
+    assert [kind["name"] for kind in about["types"]] == ["vertex"]
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    vertices.rename(columns={"kind": "type"}).to_csv(folder / "nodes.csv", index=False)
+    edges.rename(columns={"by": "from"}).to_csv(folder / "edges.csv", index=False)
+    about = mesh.import_("columns-files", folder).about
+    assert [r["name"] for r in about["relations"]] == ["author-paper", "paper-paper"]
+    wrongs: list[dict[str, Any]] = [{"type_column": "sort"}, {"relation_column": "sort"}]
+    for wrong in wrongs:
+        with pytest.raises(hopmesh.Error, match="have no column sort: check"):
+            mesh.import_("wrong", edges, vertices=vertices, **wrong)
