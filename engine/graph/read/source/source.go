@@ -46,6 +46,9 @@ type Options struct {
 // NoColumn says that no column is meant.
 const NoColumn = "none"
 
+// WithoutTypes are the options that have tables read without types.
+const WithoutTypes = "{dataset.type_column none} and {dataset.relation_column none}"
+
 // Categories returns the name of a column of types or relations that is asked for, and the key of
 // the option that asks; "" if none is.
 func (o *Options) Categories() (name, key string) {

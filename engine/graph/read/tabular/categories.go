@@ -42,12 +42,16 @@ var (
 	relationNames = []string{"relation", "rel", "type", "edge_type", "relation_type", "rel_type", "etype", "e_type", ":type"}
 )
 
-// options are the keys of the options that name columns of categories.
-func (k tableKind) option() string {
+// option is the option that names the column of categories, with some value or none.
+func (k tableKind) option(value string) string {
+	key := "dataset.type_column"
 	if k == edgesTable {
-		return "{dataset.relation_column}"
+		key = "dataset.relation_column"
 	}
-	return "{dataset.type_column}"
+	if value == "" {
+		return "{" + key + "}"
+	}
+	return "{" + key + " " + value + "}"
 }
 
 // categories says what the categories of a table are.
@@ -67,11 +71,11 @@ func (c categoryColumn) find(file string, kind tableKind, columns []nodeColumn, 
 		}
 		switch {
 		case at < 0:
-			return -1, "", fmt.Errorf("%s has no column called %s among %s: check %s", file, source.Printable(c.name), source.Listed(names), kind.option())
+			return -1, "", fmt.Errorf("%s has no column called %s among %s: check %s", file, source.Printable(c.name), source.Listed(names), kind.option(""))
 		case !columns[at].word && !columns[at].number:
-			return -1, "", fmt.Errorf("%s: the column %s, which %s names, has neither words nor numbers: name another one", file, source.Printable(names[at]), kind.option())
+			return -1, "", fmt.Errorf("%s: the column %s, which %s names, has neither words nor numbers: name another one", file, source.Printable(names[at]), kind.option(""))
 		case column(asked, names[at]) >= 0:
-			return -1, "", fmt.Errorf("the column %s of %s is named by %s and by another option: name it once", source.Printable(names[at]), file, kind.option())
+			return -1, "", fmt.Errorf("the column %s of %s is named by %s and by another option: name it once", source.Printable(names[at]), file, kind.option(""))
 		}
 		return at, "", nil
 	}
@@ -85,9 +89,9 @@ func (c categoryColumn) find(file string, kind tableKind, columns []nodeColumn, 
 		case !c.look || column([]string{of.name}, usual...) < 0 || column(asked, of.name) >= 0:
 		case of.number:
 			// It has been a feature, or left out, since before there were types.
-			hint = fmt.Sprintf("%s: the column %s begins with numbers and does not count as %s: give %s if it should.", file, source.Printable(of.name), kind.categories(), kind.option())
+			hint = fmt.Sprintf("%s: the column %s begins with numbers and does not count as %s: give %s if it should.", file, source.Printable(of.name), kind.categories(), kind.option(of.name))
 		case of.word && at >= 0:
-			return -1, "", fmt.Errorf("%s has %s in the column %s or in %s: name one with %s, or give it as %s", file, kind.categories(), source.Printable(names[at]), source.Printable(of.name), kind.option(), source.NoColumn)
+			return -1, "", fmt.Errorf("%s has %s in the column %s or in %s: name one with %s, or give %s", file, kind.categories(), source.Printable(names[at]), source.Printable(of.name), kind.option(""), kind.option(source.NoColumn))
 		case of.word:
 			at = i
 		}

@@ -43,7 +43,7 @@ func Open(ctx context.Context, path, format string, o source.Options) (graph.Sou
 		return nil, nil, err
 	}
 	typed := set[featuresTable] != nil && set[featuresTable].about().category != ""
-	if name, key := o.Categories(); key == featuresTable.option() && !typed {
+	if name, key := o.Categories(); key == featuresTable.option("") && !typed {
 		err = fmt.Errorf("%s names %s, and there is no table of nodes beside the edges: put a file called nodes into the folder with the edges", key, source.Printable(name))
 		return nil, nil, errors.Join(err, set.close())
 	}
@@ -191,7 +191,7 @@ func (n *Nodes) ID(i int) string { return n.rows.ids[0].show(i) }
 
 // Links yields the edges. relation returns the relation of one of them, if edges have some.
 func (r *Rows) Links(ctx context.Context, yield func(src, dst []uint32, relation func(i int) []byte) error) error {
-	l, text := Links{table: r.set[edgesTable]}, r.ids.text != nil
+	l, text := Links{table: r.set[edgesTable], instead: ", or, for a graph without types, give " + source.WithoutTypes}, r.ids.text != nil
 	if r.named {
 		text = text || l.table.about().text
 	}

@@ -96,8 +96,9 @@ func (t *tables) repeated(ctx context.Context) error {
 
 // Links are edges whose ends are named by two sources, which may be the same.
 type Links struct {
-	table table
-	of    string // which nodes its ends are
+	table   table
+	of      string // which nodes its ends are
+	instead string // what else can be done if one is not
 }
 
 // OpenLinks opens a table of edges. Its weights are not read.
@@ -109,7 +110,7 @@ func OpenLinks(ctx context.Context, path string, memory uint64) (*Links, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Links{t, " of its type"}, nil
+	return &Links{table: t, of: " of its type"}, nil
 }
 
 // Weighted reports whether there are weights.
@@ -147,7 +148,7 @@ func (l *Links) each(ctx context.Context, ends [2]*idMap, how scanning, yield fu
 			numbers[side] = of.lookup(&b.ids[side], how.text, numbers[side])
 			for i, v := range numbers[side] {
 				if v == unknownID {
-					return fmt.Errorf("%s, edge %d: the id %s is not among the nodes%s: add it to their table, or remove the edge", l.table.about().name, row+uint64(i)+1, b.ids[side].show(i), l.of)
+					return fmt.Errorf("%s, edge %d: the id %s is not among the nodes%s: add it to their table, or remove the edge%s", l.table.about().name, row+uint64(i)+1, b.ids[side].show(i), l.of, l.instead)
 				}
 			}
 		}

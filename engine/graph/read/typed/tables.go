@@ -216,7 +216,7 @@ func (t *Tables) take() error {
 			continue
 		}
 		if learnt != nil {
-			return fmt.Errorf("%s: vertices of the types %s and %s both have labels, and those of one type are learnt: leave the labels of the other empty", t.rows.Table(), learnt.name, one.name)
+			return fmt.Errorf("%s: vertices of the types %s and %s both have labels, and those of one type are learnt: leave the labels of the other empty, or, for a graph without types, give %s", t.rows.Table(), learnt.name, one.name, source.WithoutTypes)
 		}
 		learnt = one
 	}
@@ -338,7 +338,7 @@ func (l *links) name(name []byte) int32 {
 // count finds the relations, and how many edges each has.
 func (t *Tables) count(ctx context.Context) error {
 	if t.rows.Weighted() {
-		t.notes = append(t.notes, "Weights are not taken, as edges of a graph with types have a relation only.")
+		t.notes = append(t.notes, "Weights are not taken, as edges of a graph with types have a relation only: give "+source.WithoutTypes+" for a graph with weights.")
 	}
 	l := &t.links
 	l.numbers = map[link]int32{}

@@ -157,6 +157,64 @@ func TestTablesWithOneColumn(t *testing.T) {
 	}
 }
 
+// What docs/data.md shows, and types in a column that is else taken for labels.
+func TestTablesOfTheDocuments(t *testing.T) {
+	files := map[string]string{
+		"nodes.csv": "id,type,label,year,age\n17,paper,1,2001,\n18,paper,0,2002,\nann,author,,,50\n",
+		"edges.csv": "src,relation,dst\nann,writes,17\n17,cites,18\n",
+	}
+	want := shards(t, open(t, map[string]string{
+		"nodes/author.csv": "id,age\nann,50\n", "nodes/paper.csv": "id,label,year\n17,1,2001\n18,0,2002\n",
+		"edges/author-writes-paper.csv": "src,dst\nann,17\n", "edges/paper-cites-paper.csv": "src,dst\n17,18\n",
+	}), true, graph.F32)
+	if got := shards(t, openWith(t, files, source.Options{}), true, graph.F32); got != want {
+		t.Error("the shards are others")
+	}
+	files["nodes.csv"] = strings.Replace(files["nodes.csv"], "type,label", "label,y", 1)
+	if got := shards(t, openWith(t, files, source.Options{TypeColumn: "label"}), true, graph.F32); got != want {
+		t.Error("with types in the column label, the shards are others")
+	}
+	labels := map[string]string{"labels.csv": "id,label\n17,1\n18,0\n", "nodes.csv": "id,type,year,age\n17,paper,2001,\n18,paper,2002,\nann,author,,50\n", "edges.csv": files["edges.csv"]}
+	if got := shards(t, openWith(t, labels, source.Options{}), true, graph.F32); got != want {
+		t.Error("with labels in a table of their own, the shards are others")
+	}
+}
+
+// Several columns of labels are those of one type, too.
+func TestTablesWithTargets(t *testing.T) {
+	want := open(t, map[string]string{
+		"nodes/a.csv": "id\n0\n", "nodes/b.csv": "id,label_0,label_1\n1,0.5,\n2,,3\n", "edges/a-r-b.csv": "src,dst\n0,1\n", "edges/b-r-b.csv": "src,dst\n1,2\n",
+	})
+	files := map[string]string{"nodes.csv": "id,type,label_0,label_1\n2,b,,3\n0,a,,\n1,b,0.5,\n", "edges.csv": "src,dst,relation\n0,1,r\n1,2,r\n"}
+	if shards(t, openWith(t, files, source.Options{}), false, graph.F32) != shards(t, want, false, graph.F32) {
+		t.Error("the shards are others")
+	}
+	files["nodes.csv"] = strings.Replace(files["nodes.csv"], "0,a,,", "0,a,,1", 1)
+	if _, err := read.Open(t.Context(), folder(t, files), source.Options{}); err == nil || !strings.Contains(err.Error(), "the types a and b both have labels") {
+		t.Error(err)
+	}
+}
+
+// What changes between two passes is seen.
+func TestTablesThatChange(t *testing.T) {
+	files := map[string]string{"nodes.csv": "id,type,x\n0,a,1\n1,b,\n", "edges.csv": "src,dst,relation\n0,1,r\n"}
+	for name, text := range map[string]string{"nodes.csv": "id,type,x\n0,a,\n1,b,2\n", "edges.csv": "src,dst,relation\n0,1,q\n"} {
+		dir := folder(t, files)
+		src, err := read.Open(t.Context(), dir, source.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = drained(t.Context(), src)
+		if err == nil || !strings.Contains(err.Error(), "changed while") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Features may be lists of a width for each type.
 func TestTablesWithLists(t *testing.T) {
 	fields := []arrow.Field{
@@ -188,8 +246,8 @@ func TestTablesOfNumbersStay(t *testing.T) {
 		o     source.Options
 		note  string
 	}{
-		"numbers":           {numbers, source.Options{}, "nodes.csv: the column type begins with numbers and does not count as types: give {dataset.type_column} if it should."},
-		"numbers of edges":  {numbers, source.Options{}, "edges.csv: the column relation begins with numbers and does not count as relations: give {dataset.relation_column} if it should."},
+		"numbers":           {numbers, source.Options{}, "nodes.csv: the column type begins with numbers and does not count as types: give {dataset.type_column type} if it should."},
+		"numbers of edges":  {numbers, source.Options{}, "edges.csv: the column relation begins with numbers and does not count as relations: give {dataset.relation_column relation} if it should."},
 		"none":              {words, source.Options{TypeColumn: "none", RelationColumn: "none"}, "nodes.csv: not taken as features: type."},
 		"features of edges": {words, source.Options{EdgeFeatures: []string{"w"}}, "nodes.csv: not taken as features: type."},
 	} {
@@ -215,14 +273,14 @@ func TestTablesRefused(t *testing.T) {
 		"no type":              {"id,type\n0,a\n1,\n2,b\n", ring, source.Options{}, "nodes.csv, line 3: there is nothing in the column of types: write one in each row"},
 		"no relation":          {"id,type\n0,a\n1,a\n2,b\n", "src,dst,relation\n0,1,r\n1,2,\n", source.Options{}, "edges.csv, line 3: there is nothing in the column of relations: write one in each row"},
 		"a slash":              {"id,type\n0,a/b\n1,a\n2,b\n", ring, source.Options{}, `nodes.csv, line 2: the type "a/b" has a /`},
-		"an unknown id":        {"id,type\n0,a\n1,a\n", ring, source.Options{}, "edges.csv, edge 2: the id 2 is not among the nodes: add it to their table, or remove the edge"},
+		"an unknown id":        {"id,type\n0,a\n1,a\n", ring, source.Options{}, "edges.csv, edge 2: the id 2 is not among the nodes: add it to their table, or remove the edge, or, for a graph without types, give {dataset.type_column none} and {dataset.relation_column none}"},
 		"a word for an id":     {"id,type\n0,a\n1,a\n", "src,dst,relation\n0,1,r\n1,x,r\n", source.Options{}, `edges.csv, edge 2: the id "x" is not among the nodes`},
 		"a feature is missing": {"id,type,x\n0,a,1\n1,b,\n2,a,\n", ring, source.Options{}, "nodes.csv, line 4: the feature x is missing, and earlier rows of the type a have it: write a number, 0 if there is nothing"},
 		"a feature was":        {"id,type,x\n0,a,\n1,b,\n2,a,1\n", ring, source.Options{}, "nodes.csv, line 4: here is a feature x, and earlier rows of the type a have none"},
 		"labels of two":        {"id,type,label\n0,a,1\n1,b,0\n2,a,1\n", ring, source.Options{}, "nodes.csv: vertices of the types a and b both have labels, and those of one type are learnt"},
 		"no such column":       {"id,type\n0,a\n1,a\n2,b\n", ring, source.Options{TypeColumn: "sort"}, "nodes.csv has no column called sort among id, type: check {dataset.type_column}"},
 		"no such relation":     {"id,type\n0,a\n1,a\n2,b\n", ring, source.Options{RelationColumn: "verb"}, "edges.csv has no column called verb among src, dst, relation: check {dataset.relation_column}"},
-		"two columns":          {"id,type,ntype\n0,a,b\n1,a,b\n2,b,b\n", ring, source.Options{}, "nodes.csv has types in the column type or in ntype: name one with {dataset.type_column}, or give it as none"},
+		"two columns":          {"id,type,ntype\n0,a,b\n1,a,b\n2,b,b\n", ring, source.Options{}, "nodes.csv has types in the column type or in ntype: name one with {dataset.type_column}, or give {dataset.type_column none}"},
 		"the ids":              {"type,x\na,1\nb,2\n", ring, source.Options{}, "nodes.csv has no column called id beside type, which has the types"},
 		"features of edges":    {"id,type\n0,a\n1,a\n2,b\n", ring, source.Options{TypeColumn: "type", EdgeFeatures: []string{"all"}}, "{dataset.type_column} makes a graph with types, whose edges have no features yet"},
 		"no header":            {"id,type\n0,a\n1,a\n2,b\n", "0,1\n1,2\n", source.Options{RelationColumn: "verb"}, "edges.csv, line 1: there is no header line that names the columns, and {dataset.relation_column} asks for verb"},
