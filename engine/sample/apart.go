@@ -108,8 +108,11 @@ func (b *Block) transposeApart() {
 // RelatedBytes returns what the matrices by relation, or those of entries, of a block of this size
 // take, beside the block and its transpose; with back, what more their transposes take.
 func (f Form) RelatedBytes(z Size, back bool) uint64 {
-	if f.Relations == 0 {
+	switch {
+	case f.Relations == 0:
 		return f.alongBytes(z)
+	case f.Together:
+		return f.togetherBytes(z, back)
 	}
 	n := 4*uint64(z.Entries) + 8*uint64(z.Targets+1)
 	if !f.Apart {

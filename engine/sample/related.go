@@ -114,11 +114,15 @@ type cursor struct {
 }
 
 // Relate makes the block's matrix by relation from its values, which
-// are the relations of its entries, or a matrix for each relation if the form keeps them apart. The
-// block has no values then.
+// are the relations of its entries, or a matrix for each relation if the form keeps them apart, or
+// those of all relations together. The block has no values then.
 func (b *Block) Relate(f Form) {
-	if f.Apart {
+	switch {
+	case f.Apart:
 		b.relateApart(f)
+		return
+	case f.Together:
+		b.relateTogether(f)
 		return
 	}
 	r := &b.related
