@@ -9,6 +9,7 @@ var typed = []model{
 	{name: "hetero-attention", model: "hetero:sage", layers: 2, set: []string{"hetero.across=attention"}},
 	{name: "hetero-gin", model: "hetero:gin", layers: 2},
 	{name: "hetero-sage", model: "hetero:sage", layers: 2, usual: true},
+	{name: "hgt", model: "hgt", layers: 2, usual: true},
 	{name: "rgcn", model: "rgcn", layers: 2},
 	{name: "rgcn-bases", model: "rgcn", layers: 2, set: []string{"rgcn.bases=2"}},
 }
@@ -25,4 +26,5 @@ var ofTriples = []model{
 var (
 	relations = []string{"wrote", "edited", enginetest.Back + "wrote", enginetest.Back + "edited"}
 	ends      = "0,0,1,1"
+	starts    = "1,1,0,0"
 )
