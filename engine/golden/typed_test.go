@@ -18,6 +18,7 @@ var typed = []model{
 var ofTriples = []model{
 	{name: "rgcn", model: "rgcn", layers: 2, usual: true},
 	{name: "hetero-sage", model: "hetero:sage", layers: 2},
+	{name: "hgt", model: "hgt", layers: 2},
 	{name: "sage", model: "sage", layers: 2},
 	{name: "mlp", model: "mlp", layers: 1, usual: true},
 }
