@@ -30,8 +30,6 @@ type Block struct {
 	values     []float32
 	transposed tensor.Transpose
 	related    related
-	apart      apart
-	together   together
 	along      Along
 }
 

@@ -105,6 +105,10 @@ type related struct {
 	rows       []int32          // its Indices
 	next       []cursor         // of each relation
 	places     []uint32         // of sources, see Stand
+
+	// The memory of other kinds of blocks by relation.
+	apart    apart
+	together together
 }
 
 // A cursor is where the next row of a relation and its next entry lie; at first, how many there are.
@@ -122,7 +126,7 @@ func (b *Block) Relate(f Form) {
 		b.relateApart(f)
 		return
 	case f.Together:
-		b.relateTogether(f)
+		b.related.together.relate(b, f)
 		return
 	}
 	r := &b.related

@@ -29,8 +29,7 @@ type Together struct {
 // together is the memory of a block of this kind.
 type together struct {
 	Together
-	text string  // of ends
-	ends []uint8 // the type at which each relation ends; nil: all end at one
+	ends endings
 
 	counts  []int64 // 0, 1, 2 and so on
 	twos    []int64 // 0, 2, 4 and so on
@@ -47,16 +46,22 @@ type together struct {
 	edges   []int32 // of each entry: its place in Targets
 }
 
-// endsOf returns the type at which each relation of a form ends, and how many types there are.
-func (o *together) endsOf(f Form) (ends []uint8, types int) {
-	if o.text != f.Ends || len(o.ends) != f.Relations && o.ends != nil {
-		o.text = f.Ends
-		o.ends, _ = ParseEnds(f.Ends, f.Relations) // the model has checked it
+// endings are the types at which relations end, read from a text.
+type endings struct {
+	text string
+	of   []uint8 // nil: all end at one
+}
+
+// read returns the type at which each relation of a form ends, and how many types there are.
+func (e *endings) read(f Form) (ends []uint8, types int) {
+	if e.text != f.Ends || len(e.of) != f.Relations && e.of != nil {
+		e.text = f.Ends
+		e.of, _ = ParseEnds(f.Ends, f.Relations) // the model has checked it
 	}
-	if o.ends == nil {
+	if e.of == nil {
 		return nil, 1
 	}
-	return o.ends, int(slices.Max(o.ends)) + 1
+	return e.of, int(slices.Max(e.of)) + 1
 }
 
 // count makes the arrays that depend on sizes alone long enough for so many entries and targets.
@@ -85,13 +90,12 @@ func starts(counts, to []int) []int {
 	return append(to, at)
 }
 
-// relateTogether is Relate for a form of this kind.
-func (b *Block) relateTogether(f Form) {
-	o := &b.together
+// relate is Block.Relate for a form of this kind.
+func (o *together) relate(b *Block, f Form) {
 	from := b.Indptr[0]
 	entries := int(b.Indptr[b.Rows] - from)
 	sources, of := b.Indices[from:][:entries], b.Values[from:][:entries]
-	ends, types := o.endsOf(f)
+	ends, types := o.ends.read(f)
 	o.count(entries, b.Rows)
 	typeOf := func(t int) int {
 		switch first := b.Indptr[t] - from; {
@@ -153,17 +157,17 @@ func (b *Block) relateTogether(f Form) {
 	b.Together, b.Values = &o.Together, nil
 }
 
-// transposeTogether builds the transposes that backward alone needs.
-func (b *Block) transposeTogether() {
-	o := &b.together
+// transpose builds the transposes that backward alone needs.
+func (o *together) transpose() {
 	transpose(&o.Sources, &o.back[2])
-	o.back[3] = tensor.Transpose{Indptr: o.counts[:2*b.Rows+1], Rows: o.halves[:2*b.Rows], Edges: o.places[:2*b.Rows]}
+	n := o.Pairs.Cols
+	o.back[3] = tensor.Transpose{Indptr: o.counts[:n+1], Rows: o.halves[:n], Edges: o.places[:n]}
 	o.Pairs.Transposed, o.Pairs.Stamp = &o.back[3], tensor.NewStamp()
 }
 
-// AllTogether returns the block for layers that attend over all relations. One that is only counted
+// TogetherOf returns the block for layers that attend over all relations. One that is only counted
 // has no arrays, and all entries are of one relation and all targets of one type.
-func (b *Block) AllTogether() *Together {
+func TogetherOf(b *Block) *Together {
 	if b.Together != nil {
 		return b.Together
 	}

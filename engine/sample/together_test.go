@@ -93,7 +93,7 @@ func TestTogetherBytes(t *testing.T) {
 	if err := New(to, Options{Fanouts: []int{0}, Form: form}).Sample(t.Context(), &b, 0, 0, []uint32{3, 2, 1}); err != nil {
 		t.Fatal(err)
 	}
-	block, o := &b.Blocks[0], &b.Blocks[0].together
+	block, o := &b.Blocks[0], &b.Blocks[0].related.together
 	taken := func() int {
 		n := 8*(len(o.counts)+len(o.twos)+len(o.indptr)) + 4*(len(o.places)+len(o.halves))
 		n += 4 * (len(o.order) + len(o.ranks) + len(o.sources) + len(o.entries) + len(o.targets) + len(o.edges))

@@ -18,7 +18,7 @@ func (b *Block) Transpose() {
 	case b.Reach != nil:
 		b.transposeApart()
 	case b.Together != nil:
-		b.transposeTogether()
+		b.related.together.transpose()
 	case b.Along != nil:
 		b.transposeAlong()
 	case b.Related != nil:

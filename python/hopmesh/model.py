@@ -203,10 +203,8 @@ def _hgt(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
         return y
 
     def through(name: str, rows: Rows, relation: int) -> Rows:
-        each = np.split(w[f"relations.{name}"], len(at.relations))[relation].reshape(
-            -1, width, width
-        )
-        y: Rows = np.einsum("nhi,hij->nhj", rows.reshape(shape), each)
+        all_of = w[f"relations.{name}"].reshape(len(at.relations), heads, width, width)
+        y: Rows = np.einsum("nhi,hij->nhj", rows.reshape(shape), all_of[relation])
         return y
 
     scores, messages, targets = [], [], []

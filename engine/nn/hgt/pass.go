@@ -94,7 +94,7 @@ func (l *layer) priors(c *nn.Call) (to, spread tensor.Matrix) {
 }
 
 func (l *layer) Forward(c *nn.Call, y tensor.Matrix, e *tensor.Epilogue) {
-	t, n := c.Block.AllTogether(), c.Targets()
+	t, n := sample.TogetherOf(c.Block), c.Targets()
 	entries := t.Sources.Rows
 	kinds, others := typed(t)
 	x, k, q, m, s := c.New(entries, l.columns), c.New(entries, l.columns), c.New(entries, l.columns), c.New(entries, l.columns), c.New(entries, l.heads)
@@ -174,7 +174,7 @@ func (l *layer) mappedBack(c *nn.Call, dx, dy, x, to tensor.Matrix, weight, by, 
 }
 
 func (l *layer) Backward(c *nn.Call, dx, dy tensor.Matrix) {
-	t, n := c.Block.AllTogether(), c.Targets()
+	t, n := sample.TogetherOf(c.Block), c.Targets()
 	p := l.matrices(c, c.Kept[small], c.Kept[gathered])
 	rows := c.Kept[gatedRows]
 	_, own := halves(rows)
