@@ -11,6 +11,10 @@
 // without in-edges keeps its row, since blocks carry no types; dropout is that of rows behind the
 // layer, as in other models, and LayerNorm has one weight for all types.
 //
+// Its weights are keys.weight, queries.weight, values.weight and output.weight, with biases, and skip,
+// of all types one below another, and relations.attention, relations.message and relations.prior of
+// all relations, head by head.
+//
 // It is written in the operations that devices have. A softmax over two scores, one of which is 0,
 // is a sigmoid of the other: so GELU and the gate are attention over two rows. Price: some rows of
 // each edge in memory, as in package edgewise.
