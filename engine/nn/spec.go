@@ -75,7 +75,7 @@ func Defaults(model string) Spec {
 	case "resgcn":
 		s.Layers, s.Head, s.Norm, s.Residual = 7, HeadLinear, NormLayer, true
 	case "hgt":
-		s.Heads, s.Head = 4, HeadLinear
+		s.Heads, s.Head, s.Norm = 4, HeadLinear, NormLayer
 	}
 	s.Resolve()
 	return s

@@ -303,7 +303,7 @@ RELATED: dict[str, dict[str, Any]] = {
     "gat 2 with a head": {"model": "hetero:gat", "gat_version": 2, "model_head": "linear"},
     "gin": {"model": "hetero:gin", "norm": "layer", "residual": True},
     "hgt": {"model": "hgt"},
-    "hgt with norms": {"model": "hgt", "heads": 2, "norm": "layer", "residual": True},
+    "hgt without norms": {"model": "hgt", "heads": 2, "norm": "none", "residual": True},
 }
 
 

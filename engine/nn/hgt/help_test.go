@@ -122,7 +122,7 @@ func models() map[string]nn.Spec {
 	list := map[string]nn.Spec{}
 	add := func(name string, change func(s *nn.Spec)) {
 		s := nn.Defaults("hgt")
-		s.Hidden, s.Heads, s.Dropout = 6, 2, 0
+		s.Hidden, s.Heads, s.Norm, s.Dropout = 6, 2, nn.NormNone, 0
 		s.Tell(len(begins), ends)
 		s.TellStarts(starts)
 		change(&s)
