@@ -4,6 +4,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -187,7 +188,7 @@ func (f Form) togetherBytes(z Size, back bool) uint64 {
 	entries, targets := uint64(z.Entries), uint64(z.Targets)
 	n := 4*4*entries + 4*2*targets + 8*(targets+1)           // of its own
 	n += (8+4+4)*(max(entries, 2*targets)+1) + 8*(targets+1) // of sizes alone
-	n += 3 * uint64(unsafe.Sizeof(int(0))) * uint64(max(f.Relations, 256)+2)
+	n += 3 * uint64(unsafe.Sizeof(int(0))) * uint64(max(f.Relations, graph.MaxTypes)+2)
 	if back {
 		n += 8*(uint64(z.Sources)+1) + 4*2*entries
 	}
