@@ -43,10 +43,41 @@ func TestForecastsAreWhatJobsSend(t *testing.T) {
 				t.Errorf("%+v", row)
 			}
 		}
+		pairs := ask
+		pairs.Job.Task, pairs.Job.Strategy, pairs.Job.Set = "link", "leap", []api.Setting{{Key: "leap.cache", Value: "off"}}
+		if id, err = c.Nodes[1].API().StartJob(t.Context(), pairs.Job); err != nil {
+			t.Fatal(err)
+		}
+		pairs.Job.Strategy = "" // as a job would choose
+		pairs.Job.Set, pairs.Nodes = nil, []int{3}
+		if f, err = c.Nodes[1].API().Forecast(t.Context(), pairs, func(api.ForecastRow) {}); err != nil {
+			t.Fatal(err)
+		}
+		j = waitState(c, c.Nodes[1], id, "done")
+		exact := 0
+		for _, row := range f.Rows {
+			switch row.Strategy {
+			case "leap":
+				if off := float64(row.Bytes.Total())/float64(j.History[1].Bytes.Total()) - 1; off < -0.05 || off > 0.05 {
+					t.Errorf("of pairs %+v is forecast, and %+v measured", row.Bytes, j.History[1].Bytes)
+				}
+				exact++
+			case "centric":
+				exact++
+			default:
+				if row.Fits || row.Strategy != "program" && !strings.Contains(row.Why, "learns no links") {
+					t.Errorf("%s learns no links: %+v", row.Strategy, row)
+				}
+			}
+		}
+		if exact != 2 {
+			t.Errorf("%+v", f.Rows)
+		}
 		for want, change := range map[string]func(r *api.ForecastRequest){
-			"no dataset":           func(r *api.ForecastRequest) { r.Job.Dataset = "none" },
-			"there is no strategy": func(r *api.ForecastRequest) { r.Job.Strategy = "luck" },
-			"model":                func(r *api.ForecastRequest) { r.Job.Model = "luck" },
+			"a preset has none: give --dataset": func(r *api.ForecastRequest) { r.Preset, r.Job.Dataset, r.Job.Task = "arxiv", "", "link" },
+			"no dataset":                        func(r *api.ForecastRequest) { r.Job.Dataset = "none" },
+			"there is no strategy":              func(r *api.ForecastRequest) { r.Job.Strategy = "luck" },
+			"model":                             func(r *api.ForecastRequest) { r.Job.Model = "luck" },
 		} {
 			r := ask
 			change(&r)

@@ -35,7 +35,7 @@ func (d *Graph) Link(ctx context.Context, s *link.Spec, seed uint64) (err error)
 		return err
 	}
 	if d.whole == nil {
-		if d.Topology, err = whole.Without(ctx, func(target, source uint32, _ int) bool { return d.Links.Hidden(target, source) }); err != nil {
+		if d.Topology, err = whole.Without(ctx, d.Links.Hidden); err != nil {
 			return err
 		}
 	}
@@ -57,6 +57,9 @@ func (a About) Linked(s *link.Spec) About {
 		if s.Given != nil {
 			return s.Given[part]
 		}
+		if s.Relation != nil {
+			return uint64(s.Split[part] * float64(s.Relation.Edges))
+		}
 		return uint64(s.Split[part] * float64(a.Edges))
 	}
 	a.Classes, a.Targets = s.Width, graph.OneClass
@@ -71,6 +74,13 @@ func (a *About) LinkBytes(s *link.Spec) (bytes uint64) {
 	if s.Given != nil {
 		// The copy has relations and edges back; pairs are there in three orders.
 		return ofVertex*a.Vertices + 2*ofEdge*a.Edges + 3*ofPair*(s.Given[0]+s.Given[1]+s.Given[2])
+	}
+	if r := s.Relation; r != nil {
+		// The copy has relations, and each pair may have a target of its own.
+		if bytes = (ofPair + 4) * r.Edges; s.Split[0] < 1 {
+			bytes += ofVertex*a.Vertices + 2*ofEdge*a.Edges
+		}
+		return bytes
 	}
 	if s.Split[0] < 1 {
 		bytes = ofVertex*a.Vertices + uint64(s.Split[0]*float64(ofEdge*a.Edges))

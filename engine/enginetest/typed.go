@@ -16,10 +16,10 @@ const (
 )
 
 // Back begins the name of a relation that has the edges of another one, the other way round.
-const Back = "back:"
+const Back = "rev-"
 
 // Typed returns that graph with the relations that are given, such as "wrote", "edited", and
-// "back:wrote" from papers to people. The numbers of people are drawn by the name: "edited" has its
+// "rev-wrote" from papers to people. The numbers of people are drawn by the name: "edited" has its
 // own, and all others have those of "wrote".
 func Typed(relations ...string) graph.Source {
 	t := &graph.Types{Vertices: []graph.VertexType{

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -30,12 +31,21 @@ func (e *Evaluator) LinkBytes() uint64 {
 	if e.links == nil {
 		return 0
 	}
-	row := 4 * uint64(e.data.About.Classes)
-	bytes := row * e.data.About.Vertices
+	nodes := 1
 	if !e.halo.nodes.alone() {
-		bytes += exchange.RowBytes(row*uint64(e.halo.own.rows), bytes, len(e.halo.nodes.Work.Nodes))
+		nodes = len(e.halo.nodes.Work.Nodes)
 	}
-	return bytes + e.links.scorer.Bytes()
+	return PairBytes(&e.data.About, e.halo.own.rows, nodes, e.links.scorer)
+}
+
+// PairBytes is LinkBytes of a node that has so many of a graph's vertices.
+func PairBytes(about *dataset.About, own, nodes int, scorer *link.Scorer) uint64 {
+	row := 4 * uint64(about.Classes)
+	bytes := row * about.Vertices
+	if nodes > 1 {
+		bytes += exchange.RowBytes(row*uint64(own), bytes, nodes)
+	}
+	return bytes + scorer.Bytes()
 }
 
 // evaluateLinks is Evaluate where pairs are learnt.

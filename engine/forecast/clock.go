@@ -107,6 +107,9 @@ func newClock(ctx context.Context, j *job) (*clock, error) {
 	}
 	c.device.Write(c.pass.Weights, first)
 	c.device.Zero(c.pass.Gradients)
+	if of, learned := c.task.(task.Learned); learned {
+		of.Attach(j.model.AddedOf(c.pass.Weights), j.model.AddedOf(c.pass.Gradients))
+	}
 	return c, nil
 }
 
@@ -164,6 +167,7 @@ func (c *clock) step(ctx context.Context, l *load, step int) (mean timed, err er
 		all   = 200 * time.Millisecond // of all steps
 	)
 	n, begin, atLeast := 0, time.Time{}, all/time.Duration(len(c.job.steps))
+	c.job.counter.dealt(c.job.steps[step]) // other steps were counted since
 	var used float64
 	for n < times || time.Since(begin) < atLeast {
 		var t timed
@@ -171,7 +175,7 @@ func (c *clock) step(ctx context.Context, l *load, step int) (mean timed, err er
 			if g.roots == 0 {
 				continue
 			}
-			if err := c.group(ctx, l, g.seeds, step, &t); err != nil {
+			if err := c.group(ctx, l, &g, step, &t); err != nil {
 				return mean, err
 			}
 		}
@@ -192,8 +196,8 @@ func (c *clock) step(ctx context.Context, l *load, step int) (mean timed, err er
 }
 
 // group adds the times of one group.
-func (c *clock) group(ctx context.Context, l *load, seeds []uint32, step int, t *timed) error {
-	j, start := c.job, time.Now()
+func (c *clock) group(ctx context.Context, l *load, g *group, step int, t *timed) error {
+	j, seeds, start := c.job, g.seeds, time.Now()
 	if err := l.sample(ctx, j.counter.sampler, &c.batch, step, seeds); err != nil {
 		return err
 	}
@@ -214,7 +218,9 @@ func (c *clock) group(ctx context.Context, l *load, seeds []uint32, step int, t 
 
 	start = time.Now()
 	c.work.Reset()
-	c.labels = j.Graph.labels(c.labels[:0], seeds)
+	if c.labels = append(c.labels[:0], g.words...); j.Graph.pairs == nil {
+		c.labels = j.Graph.labels(c.labels, seeds)
+	}
 	z := c.pass.Forward(c.batch.Blocks, in)
 	if z.None() {
 		return context.Cause(ctx)

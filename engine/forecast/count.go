@@ -39,7 +39,8 @@ func (l *load) sample(ctx context.Context, s *sample.Sampler, to *sample.Batch, 
 // A group is the sizes of seed vertices that are computed together.
 type group struct {
 	roots, inputs int
-	grain         int // the shard of its seed vertices, where sums are those of shards
+	grain         int     // the shard of its seed vertices, where sums are those of shards
+	words         []int32 // of its pairs, where these are learnt
 	blocks        []nn.Size
 	seeds         []uint32
 }
@@ -84,6 +85,7 @@ type counter struct {
 	batch  sample.Batch
 	union  []uint32
 	asked  []int
+	pairs  *pairing // of the step; nil: vertices are learnt
 }
 
 // A look is how a strategy's steps are counted.
@@ -97,7 +99,7 @@ type look struct {
 // step counts a step of a node.
 func (c *counter) step(ctx context.Context, m *mesh, look *look, batch []uint32, step, node int) (*load, error) {
 	l, o := &load{sight: look.sight}, look.asking
-	c.groups = look.dealer.Deal(c.groups, batch, node)
+	c.groups = look.dealer.Deal(c.groups, c.dealt(batch), node)
 	c.union = c.union[:0]
 	for i := range c.groups {
 		g := &c.groups[i]
@@ -108,17 +110,18 @@ func (c *counter) step(ctx context.Context, m *mesh, look *look, batch []uint32,
 			l.groups = append(l.groups, group{})
 			continue
 		}
-		if err := c.room(ctx, step, g.Roots); err != nil {
+		roots, words := c.roots(g.Roots)
+		if err := c.room(ctx, step, roots); err != nil {
 			return nil, err
 		}
-		if err := l.sample(ctx, c.sampler, &c.batch, step, g.Roots); err != nil {
+		if err := l.sample(ctx, c.sampler, &c.batch, step, roots); err != nil {
 			return nil, fmt.Errorf("sample step %d for node %d of %d: %w", step+1, node+1, m.layout.Nodes, err)
 		}
-		sizes := group{roots: len(g.Roots), grain: g.Grain, seeds: slices.Clone(g.Roots)}
+		sizes := group{roots: len(roots), grain: g.Grain, seeds: slices.Clone(roots), words: words}
 		for _, b := range c.batch.Blocks {
 			sizes.blocks = append(sizes.blocks, nn.Size{Targets: b.Rows, Sources: b.Cols, Entries: b.Entries()})
 		}
-		inputs := g.Roots
+		inputs := roots
 		if len(c.batch.Blocks) > 0 {
 			inputs = c.batch.Blocks[0].Vertices
 		}
@@ -128,7 +131,9 @@ func (c *counter) step(ctx context.Context, m *mesh, look *look, batch []uint32,
 			l.local += len(inputs)
 			continue
 		}
-		c.askLabels(l, m, node, g.Roots)
+		if c.pairs == nil {
+			c.askLabels(l, m, node, roots)
+		}
 		if look.sharded {
 			c.askEdges(l, m, node)
 		}
@@ -153,7 +158,8 @@ func (c *counter) step(ctx context.Context, m *mesh, look *look, batch []uint32,
 // any part of it.
 func (c *counter) look(ctx context.Context, batch []uint32) error {
 	c.wary = true
-	err := c.room(ctx, 0, batch)
+	roots, _ := c.roots(c.dealt(batch))
+	err := c.room(ctx, 0, roots)
 	if _, is := errors.AsType[*budget.Short](err); is {
 		return nil
 	}

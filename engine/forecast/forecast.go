@@ -152,11 +152,8 @@ func newJob(s *Subject) (*job, error) {
 	}
 	j := &job{Subject: s, kept: map[string]any{}}
 	var err error
-	if j.model, err = nn.New(s.Recipe.Model, s.Graph.Columns, s.Graph.About.Classes); err != nil {
+	if j.model, err = s.Recipe.NewModel(s.Graph.Columns, s.Graph.About.Classes); err != nil {
 		return nil, err
-	}
-	if s.Recipe.Embeddings > 0 {
-		j.model.LearnInput()
 	}
 	j.sampling = sample.Options{Fanouts: s.Recipe.Fanouts, Each: s.Recipe.Each, Form: j.model.Form(), Seed: s.Recipe.Seed}
 	j.sampling.Far = s.Graph.Far
@@ -188,6 +185,10 @@ func newJob(s *Subject) (*job, error) {
 		j.steps = append(j.steps, order[step*size:min((step+1)*size, len(order))])
 	}
 	j.counter = counter{learnt: s.Recipe.Embeddings > 0, left: left, sizes: sample.NewCounter(s.Graph.Topology, j.sampling), sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops, words: s.Graph.About.Words(), weighted: s.Graph.Weighted, rooted: j.model.Form().Weighting == sample.Symmetric}
+	if s.Graph.pairs != nil {
+		j.counter.pairs = &pairing{of: s.Graph.pairs}
+		j.counter.sampler.Prune(&j.counter.pairs.batch)
+	}
 	if j.counter.row, err = s.Graph.row(s.Recipe.Sharing.Wire()); err != nil {
 		return nil, err
 	}
@@ -290,7 +291,7 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 		}
 	}
 	edges := j.edgesOfOthers(m)
-	r.Sharded = n > 1 && look.sight == nil && sharded(settings, edges, j.Memory)
+	r.Sharded = n > 1 && look.sight == nil && j.Graph.pairs == nil && sharded(settings, edges, j.Memory)
 	look.sharded = r.Sharded
 	loads, err := j.loads(ctx, m, &look)
 	if err != nil {

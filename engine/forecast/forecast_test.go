@@ -94,6 +94,7 @@ func compare(t *testing.T, r recipe.Recipe, shards []*graph.Shard, nodes int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	linked(t, g, &r)
 	rows, err := forecast.Make(t.Context(), &forecast.Subject{Recipe: &r, Graph: forecast.Of(g), Place: place, Looks: 1 << 20}, strategyOf(r.Sharing.Strategy), []int{nodes}, rates, func(forecast.Row) {})
 	if err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)

@@ -6,6 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/replica"
 	"github.com/hopmesh/hopmesh/engine/sample"
@@ -27,21 +28,35 @@ type Graph struct {
 
 	// costs returns the relative costs of a seed vertex of each shard; nil: all the same.
 	costs func(fanouts []int) []uint64
+	reading
+	linked
+	// valued sets the values of blocks whose drawing made none.
+	valued bool
+}
+
+// linked is the pairs that are learnt in place of targets, nil if they are not, and what they have made
+// of memory.
+type linked struct {
+	pairs  *link.Pairs
+	copied uint64
+}
+
+// reading is how what a graph says of vertices is read.
+type reading struct {
 	// row returns the mean bytes of a row of features in a form on the wire.
 	row func(wire string) (float64, error)
 	// input returns the features of vertices, in memory that the next call reuses.
 	input func(c *clock, vertices []uint32) nn.Input
 	// labels appends the labels of vertices.
 	labels func(to []int32, vertices []uint32) []int32
-	// valued sets the values of blocks whose drawing made none.
-	valued bool
 }
 
 // Of returns a graph that is here.
 func Of(d *dataset.Graph) *Graph {
 	g := &Graph{
 		About: d.About, Columns: d.Features.Columns(), Sparse: d.Features.Sparse(), Entries: d.Entries, Topology: d.Topology,
-		Training: d.Training, Firsts: dataset.Firsts(d.Shards), labels: d.TargetsOf,
+		Training: d.Training, Firsts: dataset.Firsts(d.Shards), reading: reading{labels: d.TargetsOf},
+		linked:   linked{d.Links, d.Copied},
 		Weighted: slices.ContainsFunc(d.Shards, func(s *graph.Shard) bool { return s.Weights != nil }),
 	}
 	for _, s := range d.Shards {

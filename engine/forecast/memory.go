@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/embedding"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/fit"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
@@ -37,6 +38,10 @@ func (z *sizes) see(j *job, of *Strategy, step *Step, node int, l *load) {
 	}
 	for i := range step.Loads {
 		s.Roots += step.Loads[i].Roots
+	}
+	if of := j.Graph.pairs; of != nil {
+		s.Roots = len(j.steps[step.Index])
+		s.More.Slot += of.StepBytes(s.Roots)
 	}
 	places := 0
 	for _, g := range l.groups {
@@ -91,7 +96,8 @@ func (z *sizes) needs(j *job, m *mesh, isolated bool) (n fit.Needs, err error) {
 		rows += 2 + uint64(len(j.Recipe.Optimizer.Moments())) // what they were before an update, with the best
 	}
 	n.Add(budget.Weights, rows*weights+embedding.Bytes(z.learnt.rows, j.Graph.Columns-j.Recipe.Embeddings, j.Recipe.Embeddings, j.Recipe.Optimizer))
-	n.Add(budget.Graph, z.held+4*uint64(len(j.Graph.Training)))
+	n.Add(budget.Weights, task.Bytes(j.model.Added()))
+	n.Add(budget.Graph, z.held+4*uint64(len(j.Graph.Training))+j.Graph.copied+j.pairBytes(m.most(), m.layout.Nodes))
 	// Edges of other nodes are taken to lie in files, which are no memory that a run must have.
 	// Where the folder of jobs is memory itself, a run keeps them in memory, and needs that more.
 	n.Set(budget.Mapped, z.edges)
@@ -108,6 +114,17 @@ func (z *sizes) needs(j *job, m *mesh, isolated bool) (n fit.Needs, err error) {
 	}
 	err = j.infers(m, &n)
 	return n, err
+}
+
+// pairBytes returns what a node takes of memory to learn and score pairs, beside its steps; own is how
+// many vertices it has.
+func (j *job) pairBytes(own, nodes int) uint64 {
+	of := j.Graph.pairs
+	if of == nil {
+		return 0
+	}
+	scorer := link.NewScorer(of, j.Recipe.Loss, link.Threads{})
+	return evaluate.PairBytes(&j.Graph.About, own, nodes, scorer)
 }
 
 // infers adds the memory of exact inference on the node where that is most.

@@ -130,6 +130,11 @@ func recipeOf(v variant, m model) (recipe.Recipe, error) {
 			return r, err
 		}
 	}
+	if v.typed {
+		if err := r.LearnRelation(enginetest.Typed(relations...).Meta().Types); err != nil {
+			return r, err
+		}
+	}
 	if v.along {
 		r.Model.TellEdges(enginetest.DescribedColumns)
 	}

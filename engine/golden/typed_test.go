@@ -23,6 +23,9 @@ var ofTriples = []model{
 	{name: "mlp", model: "mlp", layers: 1, usual: true},
 }
 
+// wrote are the settings of links of the graph with relations.
+var wrote = []string{"link.relation=wrote", "link.negatives=2", "link.ranks=20", "train.metric=mrr"}
+
 // relations are those of the graph, and the types at which they end.
 var (
 	relations = []string{"wrote", "edited", enginetest.Back + "wrote", enginetest.Back + "edited"}

@@ -89,8 +89,8 @@ func (b *Batch) Ends(to []uint32, words []int32, sources []uint32) (vertices []u
 }
 
 // Prune implements sample.Pruner. It takes the pairs of the step, in both directions, out of a
-// block: what is to be found out must not pass along itself. Of triples, other relations between the
-// same vertices stay, unless the model can't tell them apart.
+// block: what is to be found out must not pass along itself. Other relations between the same
+// vertices stay, unless the model can't tell them apart.
 func (b *Batch) Prune(block *sample.Block, related bool) {
 	b.marked = slices.Grow(b.marked[:0], len(block.Vertices))
 	some := false
@@ -107,8 +107,11 @@ func (b *Batch) Prune(block *sample.Block, related bool) {
 			return false
 		}
 		u, v := block.Vertices[source], block.Vertices[target]
-		if triples && related {
+		switch of := b.of.Relation; {
+		case triples && related:
 			return b.hasTriple(u, v, int(block.Values[entry]))
+		case of != nil && related && !of.has(int(block.Values[entry])):
+			return false
 		}
 		return b.has(u, v) || b.has(v, u)
 	})

@@ -31,6 +31,8 @@ type Spec struct {
 	// their split is drawn. Given is then how many triples each part has, and Split their shares.
 	Relations int        `json:"relations,omitempty"`
 	Given     *[3]uint64 `json:"given,omitempty"`
+	// Relation is the one that is learnt in a graph with types; nil: the edges of all are pairs.
+	Relation *Relation `json:"relation,omitempty"`
 }
 
 // Default returns the Spec of a recipe that says nothing.
@@ -78,7 +80,7 @@ func (s *Spec) Check() error {
 	case s.Ranks < All || s.Ranks > MostRanks:
 		return fmt.Errorf("{link.ranks} is %d: give all, 0, or up to %d vertices", s.Ranks, MostRanks)
 	}
-	return nil
+	return s.Relation.check(s)
 }
 
 // A Pair is an edge that is learnt or scored. Where the graph has the edge in both directions,
@@ -98,6 +100,7 @@ type Pairs struct {
 
 	whole     *sample.Topology // all edges, with relations for weights where they have some
 	known     known            // of triples
+	targets   []uint32         // at which edges of the relation end, ascending; nil: there is none
 	split     keyed.Key
 	negatives keyed.Key
 }
@@ -108,10 +111,12 @@ const lookEvery = 1 << 16
 // New finds the pairs of a graph, all of whose edges must be here.
 func New(ctx context.Context, s *Spec, seed uint64, whole *sample.Topology) (*Pairs, error) {
 	p := &Pairs{Spec: *s, whole: whole, split: keyed.New(seed, keyed.Split), negatives: keyed.New(seed, keyed.Negative)}
-	if s.Relations > 0 {
-		if !whole.Relates() {
-			return nil, errors.New("the edges of the dataset have no relations, and the recipe learns triples: choose a dataset of the format triples")
-		}
+	switch relates := whole.Relates(); {
+	case s.Relations > 0 && !relates:
+		return nil, errors.New("the edges of the dataset have no relations, and the recipe learns triples: choose a dataset of the format triples")
+	case s.Relation != nil && !relates:
+		return nil, fmt.Errorf("the edges of the dataset have no relations, and the recipe learns %s: choose a dataset with types", s.Relation.Name)
+	case s.Relations > 0 || s.Relation != nil:
 		p.whole = whole.Relational()
 	}
 	for v := range whole.Vertices() {
@@ -126,16 +131,15 @@ func New(ctx context.Context, s *Spec, seed uint64, whole *sample.Topology) (*Pa
 			p.triples(sources, numbers, uint32(v))
 			continue
 		}
+		if s.Relation != nil {
+			p.related(sources, numbers, uint32(v))
+			continue
+		}
 		for i, u := range sources {
 			if int(u) == v || i > 0 && sources[i-1] == u {
 				continue
 			}
-			pair := Pair{Source: uint32(u), Target: uint32(v)}
-			part, leads := p.draw(pair.Source, pair.Target)
-			if !leads && p.edge(pair.Target, pair.Source) {
-				continue // the other direction stands for both
-			}
-			p.Of[part] = append(p.Of[part], pair)
+			p.add(Pair{Source: uint32(u), Target: uint32(v)})
 		}
 	}
 	if n := len(p.Of[graph.Train]); n > math.MaxUint32 {
@@ -145,6 +149,27 @@ func New(ctx context.Context, s *Spec, seed uint64, whole *sample.Topology) (*Pa
 		return p, p.index(ctx)
 	}
 	return p, nil
+}
+
+// related adds the edges of the relation that end at a vertex to their parts.
+func (p *Pairs) related(sources []int32, numbers []float32, target uint32) {
+	found := false
+	for i, u := range sources {
+		if int(numbers[i]) == p.Relation.Number && uint32(u) != target {
+			found = true
+			p.add(Pair{Source: uint32(u), Target: target})
+		}
+	}
+	if found {
+		p.targets = append(p.targets, target)
+	}
+}
+
+// add adds a pair to its part, unless the other direction stands for both.
+func (p *Pairs) add(of Pair) {
+	if part, leads := p.draw(of.Source, of.Target); leads || !p.edge(of.Target, of.Source) {
+		p.Of[part] = append(p.Of[part], of)
+	}
 }
 
 // draw returns the part of the split that a pair is in, whichever of its vertices comes first,
@@ -161,21 +186,35 @@ func (p *Pairs) draw(source, target uint32) (part graph.Mark, leads bool) {
 	return part, (draws.Next()&1 == 0) == (source < target)
 }
 
-// edge reports whether the graph has an edge.
+// edge reports whether the graph has an edge, of the relation that is learnt if there is one.
 func (p *Pairs) edge(source, target uint32) bool {
-	sources, _ := p.whole.Row(int(target))
-	_, has := slices.BinarySearch(sources, int32(source))
-	return has
+	sources, numbers := p.whole.Row(int(target))
+	i, has := slices.BinarySearch(sources, int32(source))
+	if p.Relation == nil {
+		return has
+	}
+	for ; i < len(sources) && sources[i] == int32(source); i++ {
+		if int(numbers[i]) == p.Relation.Number {
+			return true
+		}
+	}
+	return false
 }
 
-// Hidden reports whether messages must not pass along an edge, in either direction: it is for
-// validation or test. Those of triples have left the topology that runs read before.
-func (p *Pairs) Hidden(target, source uint32) bool {
-	if p.Relations > 0 {
+// Hidden reports whether messages must not pass along an edge, which has this number if the graph
+// has relations, in either direction: it is for validation or test. Those of triples have left the
+// topology that runs read before.
+func (p *Pairs) Hidden(target, source uint32, number int) bool {
+	if p.Relations > 0 || p.Relation != nil && !p.Relation.has(number) {
 		return false
 	}
-	part, _ := p.draw(source, target)
-	return part != graph.Train && source != target
+	return p.held(target, source)
+}
+
+// held reports whether the pair of two vertices is for validation or test.
+func (p *Pairs) held(a, b uint32) bool {
+	part, _ := p.draw(a, b)
+	return part != graph.Train && a != b
 }
 
 // Bytes returns about how much memory the pairs take, and what a run keeps for them: the order
@@ -184,5 +223,5 @@ func (p *Pairs) Bytes() (bytes uint64) {
 	for _, of := range p.Of {
 		bytes += pairBytes * uint64(cap(of))
 	}
-	return bytes + p.known.bytes()
+	return bytes + p.known.bytes() + 4*uint64(cap(p.targets))
 }

@@ -56,7 +56,7 @@ func TestEachEdgeIsInOnePart(t *testing.T) {
 			delete(left, pair)
 			delete(left, back)
 			hidden := graph.Mark(part) != graph.Train
-			if p.Hidden(pair.Target, pair.Source) != hidden || p.Hidden(pair.Source, pair.Target) != hidden {
+			if p.Hidden(pair.Target, pair.Source, 0) != hidden || p.Hidden(pair.Source, pair.Target, 0) != hidden {
 				t.Fatalf("%v of part %d: hidden is not %v in both directions", pair, part, hidden)
 			}
 		}
@@ -98,7 +98,7 @@ func TestNegativesAreNoEdges(t *testing.T) {
 			for epoch := range uint64(3) {
 				v := p.negative(of, epoch, 1)
 				edge := all[Pair{Source: of.Source, Target: v}] || all[Pair{Source: v, Target: of.Source}]
-				if v == of.Source || edge && (epoch == 0 || !p.Hidden(of.Source, v)) {
+				if v == of.Source || edge && (epoch == 0 || !p.Hidden(of.Source, v, 0)) {
 					t.Fatalf("in epoch %d the negative of %v is %d", epoch, of, v)
 				}
 				if v != p.negative(of, epoch, 1) {

@@ -29,7 +29,7 @@ func (p *Pairs) negative(of Pair, epoch uint64, number int) (v uint32) {
 func (p *Pairs) apart(key keyed.Key, source uint32, epoch uint64) (v uint32) {
 	draws := key.Draws()
 	for range tries {
-		v = uint32(draws.Below(uint64(p.whole.Vertices())))
+		v = p.candidate(int(draws.Below(uint64(p.candidates()))))
 		if v != source && !p.joined(source, v, epoch > 0) {
 			break
 		}
@@ -37,9 +37,28 @@ func (p *Pairs) apart(key keyed.Key, source uint32, epoch uint64) (v uint32) {
 	return v
 }
 
+// candidates returns how many vertices may stand in place of a pair's target.
+func (p *Pairs) candidates() int {
+	if p.Relation != nil {
+		return len(p.targets)
+	}
+	return p.whole.Vertices()
+}
+
+// candidate returns one of them.
+func (p *Pairs) candidate(i int) uint32 {
+	if p.Relation != nil {
+		return p.targets[i]
+	}
+	return uint32(i)
+}
+
 // joined reports whether there is an edge between two vertices; seen: one that training may see.
 func (p *Pairs) joined(a, b uint32, seen bool) bool {
-	return (p.edge(a, b) || p.edge(b, a)) && !(seen && p.Hidden(a, b))
+	if !p.edge(a, b) && !p.edge(b, a) {
+		return false
+	}
+	return !seen || !p.held(a, b)
 }
 
 // negative returns the number-th negative of a pair of the step.

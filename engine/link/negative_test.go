@@ -59,7 +59,7 @@ func TestWhereNegativesComeFrom(t *testing.T) {
 			}
 			for _, v := range vs {
 				edge := known[Pair{Source: pair.Source, Target: v}] || known[Pair{Source: v, Target: pair.Source}]
-				if v == pair.Source || edge && !p.Hidden(pair.Source, v) {
+				if v == pair.Source || edge && !p.Hidden(pair.Source, v, 0) {
 					t.Errorf("%s: %v has the negative %d", from, pair, v)
 				}
 				if targets[v] {

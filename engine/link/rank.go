@@ -31,15 +31,15 @@ func (s *Scorer) rank(rows []float32, columns int, w []float64, of Pair, logit f
 			above++
 		}
 	}
-	vertices := s.of.whole.Vertices()
+	candidates := s.of.candidates()
 	if s.of.Ranks == All {
-		for v := range vertices {
-			count(uint32(v))
+		for i := range candidates {
+			count(s.of.candidate(i))
 		}
 	} else {
 		draws := s.of.negatives.With(0).With(uint64(of.Source)).With(uint64(of.Target)).With(ranked).Draws()
 		for range s.of.Ranks {
-			count(uint32(draws.Below(uint64(vertices))))
+			count(s.of.candidate(int(draws.Below(uint64(candidates)))))
 		}
 	}
 	return 1 + float64(above) + float64(beside)/2

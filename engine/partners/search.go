@@ -41,7 +41,9 @@ type Options struct {
 	Relation int
 	Most     int    // partners of a row
 	Graph    *Graph // whose neighbours are no partners; nil: all rows but the own one are
-	Memory   uint64 // that may be used, of which Least is taken in any case; 0: no bound
+	// Only says which rows may be partners; nil: all.
+	Only   func(row uint32) bool
+	Memory uint64 // that may be used, of which Least is taken in any case; 0: no bound
 	// Threads look for the best scores; 0: one.
 	Threads int
 }
@@ -161,7 +163,8 @@ func (s *Search) targets() int { return min(s.most[1], s.Rows.Count-s.first) }
 // excluded is the score of what is no partner.
 var excluded = float32(math.Inf(-1))
 
-// exclude takes each source, and its neighbours in either direction, out of its scores.
+// exclude takes each source, its neighbours in either direction, and what is no partner of any out
+// of its scores.
 func (s *Search) exclude() {
 	n := s.targets()
 	strike := func(source int, row uint32) {
@@ -171,6 +174,13 @@ func (s *Search) exclude() {
 	}
 	for i, row := range s.asked {
 		strike(i, row)
+	}
+	for target := s.first; s.Only != nil && target < s.first+n; target++ {
+		if !s.Only(uint32(target)) {
+			for source := range s.asked {
+				s.scores[source*n+target-s.first] = excluded
+			}
+		}
 	}
 	if s.Graph == nil || len(s.asked) == 0 {
 		return

@@ -294,6 +294,7 @@ func (r *Recipe) checkBatches(of *Recipe) error {
 		{"train.class_weights", "the losses of all models of a sweep are compared", slices.Equal(r.Weights, of.Weights) && r.Balanced == of.Balanced},
 		{"train.metric", "all models of a sweep are compared by it", r.Metric == of.Metric},
 		{"edge-split", "all models of a sweep learn the same pairs", r.links().Split == of.links().Split},
+		{"link.relation", "all models of a sweep learn the same pairs", reflect.DeepEqual(r.links().Relation, of.links().Relation)},
 		{"link.width", "embeddings of all models of a sweep have one width", r.links().Width == of.links().Width},
 		{"link.negatives", "all models of a sweep learn the same pairs", r.links().Negatives == of.links().Negatives && r.links().From == of.links().From},
 		{"link.margin", "the losses of all models of a sweep are compared", r.links().Margin == of.links().Margin},

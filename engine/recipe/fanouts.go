@@ -35,8 +35,8 @@ func (r *Recipe) checkEach() error {
 		return nil
 	case r.Model.Relations == 0:
 		return fmt.Errorf("{fanout} has numbers for relations, and a %s does not tell them apart: take another model, or give numbers alone", r.Model.Model)
-	case r.Links != nil:
-		return errors.New("{fanout} has numbers for relations, and tasks of links have none: give numbers alone")
+	case r.Links != nil && r.Links.Relations > 0:
+		return errors.New("{fanout} has numbers for relations, and those of triples have none: give numbers alone")
 	case len(r.Each) != len(r.Fanouts):
 		return fmt.Errorf("{fanout} has numbers for relations of %s and sums of %d: give one for each hop", Count(len(r.Each), "hop"), len(r.Fanouts))
 	}

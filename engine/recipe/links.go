@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/task"
@@ -48,6 +49,22 @@ func (r *Recipe) LearnTriples(about dataset.About, split bool, said ...string) e
 	}
 	r.Links = &of
 	return nil
+}
+
+// LearnRelation finds the relation that the recipe names among those of a dataset, nil if it has none.
+func (r *Recipe) LearnRelation(types *graph.Types) error {
+	if r.Links == nil || r.Links.Relation == nil || r.Links.Relations > 0 {
+		return nil
+	}
+	name := r.Links.Relation.Name
+	if types == nil {
+		return fmt.Errorf("{link.relation} is %s, and the dataset has no relations: leave it out", name)
+	}
+	of, err := link.RelationOf(types, name)
+	if err != nil {
+		return fmt.Errorf("{link.relation}: %w", err)
+	}
+	return linked(r, func(s *link.Spec) error { s.Relation = of; return nil })
 }
 
 // negatives sets what FROM:N says, or a part of it.
@@ -95,8 +112,10 @@ func (r *Recipe) checkLinks(about dataset.About) error {
 		return errors.New("the recipe learns triples with relations, and the dataset has none with a given split: choose a dataset of the format triples")
 	case r.Links.Relations != about.Triples:
 		return fmt.Errorf("the recipe learns triples with %s, and those of the dataset have %d: choose the dataset that it was made for", Count(r.Links.Relations, "relation"), about.Triples)
-	case r.Model.Related() && about.Triples == 0:
-		return fmt.Errorf("{task} link takes edges away by their ends, and %s sees them by relation: choose another {model}", r.Model.Named())
+	case r.Links.Relation != nil && r.Links.Relation.Number >= about.Relations:
+		return fmt.Errorf("{link.relation} is %s, the relation %d, and the dataset has %d: name one of its own", r.Links.Relation.Name, r.Links.Relation.Number, about.Relations)
+	case r.Model.Related() && about.Triples == 0 && r.Links.Relation == nil:
+		return fmt.Errorf("%s sees edges by relation, and {task} link learns those of one: name it with {link.relation}", r.Model.Named())
 	case r.Model.Along():
 		return fmt.Errorf("{task} link takes edges away by their ends, and %s computes a row for each edge: choose another {model}, or give {model.edges}=off", r.Model.Named())
 	case about.Edges == 0 || about.Vertices < 2:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -40,8 +41,9 @@ type pairing struct {
 	// decoder scores rows by weights.
 	decoder   string
 	weights   []float32
-	relations int     // that it knows
-	near      []int32 // of a vertex, under the relation
+	relations int            // that it knows
+	learnt    *link.Relation // of a graph with types; nil: the edges of all were learnt
+	near      []int32        // of a vertex, under the relation
 }
 
 // PredictPairs scores pairs by a model of links: those of a file, in its order, or the best
@@ -111,7 +113,7 @@ func (q *pairing) beside() uint64 {
 	if q.Pairs != "" {
 		return 0
 	}
-	return 8 * uint64(q.order.total)
+	return 8*uint64(q.order.total) + uint64(q.order.total)/4 // with two bitmaps
 }
 
 // arrange notes the place of each vertex in the order: there rows lie, so that partners come in
@@ -133,17 +135,47 @@ func (q *pairing) arrange(ctx context.Context) error {
 func (q *pairing) sources(v uint32) []int32 {
 	s, row := q.order.of(v)
 	all := s.Indices[s.Indptr[row]:s.Indptr[row+1]]
-	if q.Relation == nil {
+	if q.Relation == nil && q.learnt == nil {
 		return all
 	}
 	q.near = q.near[:0]
 	for i, number := range s.Related.Of[s.Indptr[row]:s.Indptr[row+1]] {
+		if q.learnt != nil {
+			if int(number) == q.learnt.Number {
+				q.near = append(q.near, all[i])
+			}
+			continue
+		}
 		if r, _, reversed := graph.TripleOf(int(number), s.Related.Triples()); r == *q.Relation && !reversed {
 			q.near = append(q.near, all[i])
 		}
 	}
 	return q.near
 }
+
+// ends marks the rows at which edges of the learnt relation begin, and those at which they end: the
+// former have partners, and the latter are some.
+func (q *pairing) ends(ctx context.Context) (begin, end bitmap, err error) {
+	begin, end = newBitmap(q.order.total), newBitmap(q.order.total)
+	for v := range uint32(q.order.total) {
+		if v%(1<<16) == 0 && ctx.Err() != nil {
+			return nil, nil, context.Cause(ctx)
+		}
+		for _, u := range q.sources(v) {
+			begin.set(q.graph.Row[u])
+			end.set(q.graph.Row[v])
+		}
+	}
+	return begin, end, nil
+}
+
+// A bitmap says something of each row.
+type bitmap []uint64
+
+func newBitmap(n int) bitmap { return make(bitmap, (n+63)/64) }
+
+func (b bitmap) set(row uint32)      { b[row/64] |= 1 << (row % 64) }
+func (b bitmap) has(row uint32) bool { return b[row/64]>>(row%64)&1 == 1 }
 
 // relation returns the place of the pairs' relation, if they have one, else 0.
 func (q *pairing) relation() int {
@@ -174,7 +206,10 @@ func (q *pairing) embed(ctx context.Context, file *os.File) error {
 			case q.relation() > 0 && q.relation() >= r:
 				return fmt.Errorf("the model has learnt %d relations, and the dataset has more: choose the dataset on which it was trained", r)
 			}
-			q.relations = a.Links.Relations
+			q.relations, q.learnt = a.Links.Relations, a.Links.Relation
+			if r := q.order.shards[0].Related; q.learnt != nil && (r == nil || q.learnt.Number >= r.Count) {
+				return fmt.Errorf("the model has learnt edges of %s, and the dataset has no such relation: choose one with the same types", q.learnt.Name)
+			}
 			q.decoder, q.weights, q.rows.Count, q.rows.Columns = a.Links.Decoder, a.Decoder, a.Vertices, a.Columns
 			return room(q.Folder, uint64(a.Vertices)*uint64(a.Columns)*4)
 		},
@@ -296,6 +331,15 @@ func (q *pairing) top(ctx context.Context, w *pairRows, blocks link.Blocks) erro
 		// At least Least, as needs says.
 		o.Memory = q.Memory - budget.Program - q.beside() - q.writing() - link.BlocksBytes(q.decoder, q.rows.Columns, q.relations, runtime.GOMAXPROCS(0))
 	}
+	var begin bitmap
+	if q.learnt != nil {
+		var end bitmap
+		var err error
+		if begin, end, err = q.ends(ctx); err != nil {
+			return err
+		}
+		o.Only = end.has
+	}
 	s := partners.NewSearch(o)
 	defer s.Close()
 	rows := make([]uint32, s.AtOnce())
@@ -304,6 +348,12 @@ func (q *pairing) top(ctx context.Context, w *pairRows, blocks link.Blocks) erro
 		if q.listed == nil {
 			for i := range rows {
 				rows[i] = uint32(first + i)
+			}
+			if begin != nil { // all are those that have partners
+				rows = slices.DeleteFunc(rows, func(row uint32) bool { return !begin.has(row) })
+			}
+			if len(rows) == 0 {
+				continue
 			}
 		} else if err := q.read(rows, first); err != nil {
 			return err

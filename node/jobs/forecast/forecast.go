@@ -160,8 +160,10 @@ type subject struct {
 // subject returns what a request is about. Borrowed shards are in folder until closeGraph
 // has been called.
 func (f *Forecaster) subject(ctx context.Context, r *api.ForecastRequest, folder string) (s *subject, closeGraph func(), err error) {
-	if kind := task.Named(r.Job.Task); kind != nil && kind.Pairs {
-		return nil, nil, api.Invalid("forecasts count seed vertices, and --task %s has pairs of them: leave it out to see about what its vertices take", kind.Name)
+	kind := task.Named(r.Job.Task)
+	pairs := kind != nil && kind.Pairs
+	if pairs && r.Preset != "" {
+		return nil, nil, api.Invalid("forecasts count the pairs of a dataset, and a preset has none: give --dataset, or leave --task %s out to see about what its vertices take", kind.Name)
 	}
 	by := r.Job.Strategy
 	if by == "" {
@@ -179,7 +181,7 @@ func (f *Forecaster) subject(ctx context.Context, r *api.ForecastRequest, folder
 	if d.Stage == plan.Importing {
 		return nil, nil, api.Conflict("dataset %s is still being imported by node %s: ask when it is ready", d.Name, state.NameOf(d.Importer))
 	}
-	if by == strategy.Auto && recipe.LearnsRows(&r.Job, d) {
+	if by == strategy.Auto && (pairs || recipe.LearnsRows(&r.Job, d)) {
 		by = leap.Name // as a job would
 	}
 	whole, _, err := recipe.Of(r.Job, by, nil, state, d)
@@ -194,6 +196,12 @@ func (f *Forecaster) subject(ctx context.Context, r *api.ForecastRequest, folder
 	if err != nil {
 		jobs.CloseShards(shards)
 		return nil, nil, err
+	}
+	if pairs {
+		if err := forecast.Link(ctx, g, &whole); err != nil {
+			jobs.CloseShards(shards)
+			return nil, nil, err
+		}
 	}
 	s = &subject{replicas: d.Replicas}
 	if r.Replicas != nil {
@@ -264,7 +272,7 @@ func strategiesOf(asked string) (of []forecast.Strategy, err error) {
 			continue
 		}
 		check := d.Check
-		if d.Classes || d.Elsewhere || !d.Embeddings {
+		if d.Classes || d.Elsewhere || !d.Embeddings || !d.Links {
 			check = recipe.Strategies.Check // also of the task, the model, or learnt rows
 		}
 		of = append(of, forecast.Strategy{

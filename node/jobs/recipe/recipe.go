@@ -87,6 +87,13 @@ func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at 
 	if err := recipe.LearnTriples(About(d), len(r.EdgeSplit) > 0, said...); err != nil {
 		return recipe, err
 	}
+	types, err := graph.ParseTypes(d.About.Types, d.About.Vertices, d.About.Features)
+	if err != nil {
+		return recipe, err
+	}
+	if err := recipe.LearnRelation(types); err != nil {
+		return recipe, err
+	}
 	if kind.Pairs && r.Batch == nil {
 		recipe.Batch = linkBatch(&recipe, About(d))
 	}

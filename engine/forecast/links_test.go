@@ -1,0 +1,107 @@
+package forecast_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/enginetest"
+	"github.com/hopmesh/hopmesh/engine/forecast"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/generate"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+)
+
+// linked has pairs learnt of a graph if a recipe says so.
+func linked(t *testing.T, g *dataset.Graph, r *recipe.Recipe) {
+	t.Helper()
+	if r.Links == nil {
+		return
+	}
+	if err := forecast.Link(t.Context(), g, r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// linking returns a recipe that learns links.
+func linking(model string, of strategy.Settings) recipe.Recipe {
+	r := traintest.Small(model)
+	r.Learn(task.Named("link"))
+	r.Features, r.Epochs, r.EvalEvery, r.Sharing = "none", 2, 1<<20, of
+	r.Links.Width, r.Links.Negatives, r.Links.Decoder = 9, 2, "distmult"
+	return r
+}
+
+// The bytes of jobs that learn pairs are those that nodes really send each other: of all edges, of one
+// relation of a graph with types, and of triples.
+func TestBytesOfLinks(t *testing.T) {
+	all := traintest.Communities(t, 1500)
+	relations := []string{"wrote", enginetest.Back + "wrote", "edited", enginetest.Back + "edited"}
+	src := enginetest.Typed(relations...)
+	typed, triples := enginetest.Cut(t, src, 5, ""), enginetest.Triples(t, 5)
+	for _, of := range []strategy.Settings{strategy.Given("leap"), strategy.Given("centric")} {
+		for _, nodes := range []int{2, 3} {
+			for name, c := range map[string]struct {
+				model  string
+				shards []*graph.Shard
+				change func(r *recipe.Recipe) error
+			}{
+				"all edges": {"sage", all, func(r *recipe.Recipe) error { r.Batch = 700; return nil }},
+				"relation": {"rgcn", typed, func(r *recipe.Recipe) error {
+					r.Batch = 200
+					r.Model.Tell(len(relations), src.Meta().Types.Ends())
+					if err := r.Set("link.relation", "wrote", strategies.All.Declared()); err != nil {
+						return err
+					}
+					return r.LearnRelation(src.Meta().Types)
+				}},
+				"triples": {"rgcn", triples, func(r *recipe.Recipe) error {
+					r.Batch = 200
+					r.Model.Tell(2*enginetest.TripleRelations, "")
+					return r.LearnTriples(dataset.About{Triples: enginetest.TripleRelations, Given: enginetest.GivenTriples()}, false)
+				}},
+			} {
+				r := linking(c.model, of)
+				if err := c.change(&r); err != nil {
+					t.Fatal(err)
+				}
+				t.Run(strings.Join([]string{name, of.Strategy}, " "), func(t *testing.T) { compare(t, r, c.shards, nodes) })
+			}
+		}
+	}
+}
+
+// So is their memory, with embeddings and pairs.
+func TestMemoryOfLinks(t *testing.T) {
+	src, err := generate.New(generate.Options{Kind: "sbm", Vertices: 20_000, Edges: 100_000, Features: 100, Classes: 8, Communities: 64, Inside: 0.9, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards := traintest.Cut(t, src, 16)
+	for _, nodes := range []int{2, 4} {
+		r := linking("sage", bringing(strategy.Given("leap")))
+		r.Model.Layers, r.Model.Hidden, r.Batch, r.Fanouts, r.Links.Width = 2, 64, 512, []int{10, 5}, 64
+		ratio, what := memoryOf(t, r, shards, nodes)
+		if t.Log(what); ratio < 0.85 || ratio > 1.15 {
+			t.Error(what)
+		}
+	}
+}
+
+// What no job could learn is no forecast, but a sentence.
+func TestLinksThatCannotBeForecast(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	g, err := dataset.Open(shards, 0, "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := linking("sage", strategy.Given("leap"))
+	r.Batch = 1 << 20
+	if err := forecast.Link(t.Context(), g, &r); err == nil || !strings.Contains(err.Error(), "{batch} is 1048576, and the dataset has") {
+		t.Error(err)
+	}
+}
