@@ -97,7 +97,7 @@ func flags(cmd *cobra.Command, strategies []string) {
 	f.String("model", "", "`MODEL` to train: "+usage.OneOf(api.Models())+" (default gcn)")
 	f.Int("layers", 0, "number of convolutions")
 	f.Int("hidden", 0, "hidden width (per head for gat)")
-	f.Int("heads", 0, "number of attention heads of a gat")
+	f.Int("heads", 0, "number of attention heads of a gat or hgt")
 	f.Float64("dropout", 0, "dropout probability, a `SHARE` from 0 to 1")
 	f.Float64("lr", 0, "learning `RATE`")
 	f.Float64("weight-decay", 0, "weight decay, a `NUMBER`")

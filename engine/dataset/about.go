@@ -22,8 +22,9 @@ type About struct {
 	Triples int
 	// Given is how many triples each part of the split has, where types are known.
 	Given *[3]uint64
-	// Ends are the types at which they end, where types are known: shards do not name them.
-	Ends string
+	// Ends and Starts are the types at which relations end and begin, where types are known: shards do
+	// not name them.
+	Ends, Starts string
 	// Balance are the weights of losses that balance the targets of training vertices (see
 	// package balance); nil: they were not counted.
 	Balance []float64

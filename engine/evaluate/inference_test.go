@@ -12,6 +12,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	_ "github.com/hopmesh/hopmesh/engine/nn/edgewise"
+	_ "github.com/hopmesh/hopmesh/engine/nn/hgt"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -69,10 +70,11 @@ func TestInferenceInPartsIsTheWhole(t *testing.T) {
 // are given the rows of a part's sources.
 func TestInferenceByRelationInPartsIsTheWhole(t *testing.T) {
 	specs := map[string]nn.Spec{}
-	for _, model := range []string{"rgcn", "hetero:sage", "hetero:gat", "hetero:gin"} {
+	for _, model := range []string{"rgcn", "hetero:sage", "hetero:gat", "hetero:gin", "hgt"} {
 		s := nn.Defaults(model)
 		s.Layers = 3
 		s.Tell(4, "0,0,1,1")
+		s.TellStarts("1,1,0,0")
 		specs[model] = s
 	}
 	shards := enginetest.Cut(t, enginetest.Typed("wrote", "edited", enginetest.Back+"wrote", enginetest.Back+"edited"), 9, "")

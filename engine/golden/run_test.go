@@ -107,9 +107,13 @@ func recipeOf(v variant, m model) (recipe.Recipe, error) {
 	}
 	if v.typed {
 		r.Model.Tell(len(relations), ends)
+		r.Model.TellStarts(starts)
 	}
-	if m.model == "gat" || m.model == "hetero:gat" {
+	switch m.model {
+	case "gat", "hetero:gat":
 		r.Model.Hidden, r.Model.Heads = 5, 2
+	case "hgt":
+		r.Model.Heads = 2
 	}
 	r.Learn(task.Named(v.task))
 	if v.triples {

@@ -9,6 +9,7 @@ var typed = []model{
 	{name: "hetero-attention", model: "hetero:sage", layers: 2, set: []string{"hetero.across=attention"}},
 	{name: "hetero-gin", model: "hetero:gin", layers: 2},
 	{name: "hetero-sage", model: "hetero:sage", layers: 2, usual: true},
+	{name: "hgt", model: "hgt", layers: 2, usual: true},
 	{name: "rgcn", model: "rgcn", layers: 2},
 	{name: "rgcn-bases", model: "rgcn", layers: 2, set: []string{"rgcn.bases=2"}},
 }
@@ -17,6 +18,7 @@ var typed = []model{
 var ofTriples = []model{
 	{name: "rgcn", model: "rgcn", layers: 2, usual: true},
 	{name: "hetero-sage", model: "hetero:sage", layers: 2},
+	{name: "hgt", model: "hgt", layers: 2},
 	{name: "sage", model: "sage", layers: 2},
 	{name: "mlp", model: "mlp", layers: 1, usual: true},
 }
@@ -28,4 +30,5 @@ var wrote = []string{"link.relation=wrote", "link.negatives=2", "link.ranks=20",
 var (
 	relations = []string{"wrote", "edited", enginetest.Back + "wrote", enginetest.Back + "edited"}
 	ends      = "0,0,1,1"
+	starts    = "1,1,0,0"
 )

@@ -152,9 +152,23 @@ func (t *Types) Ends() string {
 	if t.Given != nil {
 		return ""
 	}
+	return t.numbers(func(r *Relation) string { return r.Target })
+}
+
+// Starts is Ends for the types at which relations begin.
+func (t *Types) Starts() string {
+	if t.Given != nil {
+		return ""
+	}
+	return t.numbers(func(r *Relation) string { return r.Source })
+}
+
+// numbers returns the number of a type of each relation.
+func (t *Types) numbers(of func(*Relation) string) string {
 	words := make([]string, 0, len(t.Relations))
-	for _, r := range t.Relations {
-		at := slices.IndexFunc(t.Vertices, func(of VertexType) bool { return of.Name == r.Target })
+	for i := range t.Relations {
+		name := of(&t.Relations[i])
+		at := slices.IndexFunc(t.Vertices, func(of VertexType) bool { return of.Name == name })
 		words = append(words, strconv.Itoa(at))
 	}
 	return strings.Join(words, ",")

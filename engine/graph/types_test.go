@@ -181,8 +181,8 @@ func TestTypesOfTriples(t *testing.T) {
 	if err := two.Check(3, 4); err == nil || !strings.Contains(err.Error(), "have 2 types of vertices, and may have one") {
 		t.Error(err)
 	}
-	if n, seen, ends := types(2).Numbers(), types(2).Seen(), types(2).Ends(); n != 8 || seen != 4 || ends != "" {
-		t.Errorf("%d numbers, %d of which are seen, that end at %q", n, seen, ends)
+	if n, seen, ends, starts := types(2).Numbers(), types(2).Seen(), types(2).Ends(), types(2).Starts(); n != 8 || seen != 4 || ends != "" || starts != "" {
+		t.Errorf("%d numbers, %d of which are seen, from %q to %q", n, seen, starts, ends)
 	}
 }
 

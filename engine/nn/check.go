@@ -47,7 +47,10 @@ func (s *Spec) checkSizes() error {
 			return fmt.Errorf("%s is %d, but must be from 1 to %d", n.name, n.value, n.max)
 		}
 	}
-	if s.each() != "gat" {
+	if s.typed() && s.Heads > 0 && s.Heads <= maxHeads && s.Hidden%s.Heads != 0 {
+		return fmt.Errorf("{hidden} is %d, which %d heads of %s can't share: give a multiple of {heads}", s.Hidden, s.Heads, s.Named())
+	}
+	if s.each() != "gat" && !s.typed() {
 		if s.Heads > 1 || s.Heads < 0 {
 			return fmt.Errorf("{heads} is %d, but %s has no heads: that setting is for gat", s.Heads, s.Named())
 		}
@@ -59,7 +62,7 @@ func (s *Spec) checkSizes() error {
 	if s.width() > maxWidth {
 		return fmt.Errorf("{hidden} %d times {heads} %d is %d columns, but at most %d may be", s.Hidden, s.Heads, s.width(), maxWidth)
 	}
-	if s.Head == HeadNone && (s.OutHeads < 1 || s.OutHeads > maxHeads) {
+	if s.each() == "gat" && s.Head == HeadNone && (s.OutHeads < 1 || s.OutHeads > maxHeads) {
 		return fmt.Errorf("{gat.out_heads} is %d, but must be from 1 to %d", s.OutHeads, maxHeads)
 	}
 	return nil
@@ -125,8 +128,10 @@ func (s *Spec) checkOwn() error {
 		return fmt.Errorf("{sage.aggregator}=gcn averages each vertex with its neighbours, and a relation has no self-loops: choose mean or max for %s", s.Named())
 	case s.apart() && s.Across != AcrossSum && s.Across != AcrossMean && s.Across != AcrossAttend:
 		return fmt.Errorf("{hetero.across} is %q, but may be sum, mean or attention", s.Across)
-	case s.apart() && endsOf(s) != nil:
-		return fmt.Errorf("the recipe does not say at which types relations end: %w: train it on the dataset that it was made for", endsOf(s))
+	case (s.apart() || s.typed()) && endsOf(s, s.Ends) != nil:
+		return fmt.Errorf("the recipe does not say at which types relations end: %w: train it on the dataset that it was made for", endsOf(s, s.Ends))
+	case s.typed() && endsOf(s, s.Starts) != nil:
+		return fmt.Errorf("the recipe does not say at which types relations begin: %w: train it on the dataset that it was made for", endsOf(s, s.Starts))
 	case s.Model == "gcnii" && !(s.Alpha >= 0 && s.Alpha <= 1):
 		return fmt.Errorf("{gcnii.alpha} is %v, but must be from 0 to 1", s.Alpha)
 	case s.Model == "gcnii" && (!(s.Theta >= 0) || math.IsInf(s.Theta, 1)):
@@ -135,17 +140,17 @@ func (s *Spec) checkOwn() error {
 	return nil
 }
 
-// endsOf returns an error unless the spec says at which types its relations end.
-func endsOf(s *Spec) error {
-	_, err := sample.ParseEnds(s.Ends, s.Relations)
+// endsOf returns an error unless a text says at which types the relations of a spec end.
+func endsOf(s *Spec, text string) error {
+	_, err := sample.ParseEnds(text, s.Relations)
 	return err
 }
 
 // checkTogether checks for settings that exclude each other.
 func (s *Spec) checkTogether() error {
 	switch {
-	case s.encoded() && s.Head != HeadLinear:
-		return fmt.Errorf("a %s always ends in a linear head: leave out {model.head}=%s", s.Model, s.Head)
+	case (s.encoded() || s.typed()) && s.Head != HeadLinear:
+		return fmt.Errorf("%s always ends in a linear head: leave out {model.head}=%s", s.Named(), s.Head)
 	case s.projects() && s.Jump != JumpNone:
 		return fmt.Errorf("%s has no jumping knowledge: leave out {model.jump}=%s", s.Named(), s.Jump)
 	case s.preActivated() && s.Norm != NormLayer:

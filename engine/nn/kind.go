@@ -24,6 +24,7 @@ type Kind struct {
 	frame   frame
 	related bool // its blocks have the relations of edges
 	apart   bool // and each has a convolution of its own
+	typed   bool // and both their ends have weights by type
 	hidden  bool // users don't choose it
 	// along creates the convolution that reads features of edges, if the kind has one.
 	along func(s Spec, p Place) Conv
@@ -50,6 +51,13 @@ const (
 func residual(k Kind) Kind {
 	k.frame = preActivated
 	return k
+}
+
+// Typed returns a kind whose convolutions attend over the in-edges of all relations, with weights by
+// relation and by type of vertex: sample.Together. A linear map of the features and ReLU precede
+// them, a linear map follows, and nothing but norm and dropout stands between them.
+func Typed(create func(s Spec, p Place) Conv) Kind {
+	return Kind{Weighting: sample.Ones, New: create, frame: projected, related: true, typed: true}
 }
 
 // A Place is the position of a convolution in a model.

@@ -14,6 +14,9 @@ func (m *Model) layout(features, classes int) {
 	width, at := s.width(), features
 	if s.projects() {
 		e := m.stage("encoder", newLinear(*s, Place{In: at, Out: width}), 0, at, width)
+		if s.typed() {
+			e.activate = tensor.ReLU
+		}
 		if s.Model == "gcnii" {
 			e.activate, e.info.CarryOut = tensor.ReLU, width
 		}
@@ -87,7 +90,10 @@ func (m *Model) activated(st *stage) {
 		st.norm = m.normed(name+".norm", st.info.Out)
 	}
 	st.activate, st.drop = tensor.ReLU, s.Dropout
-	if s.each() == "gat" && s.Head == HeadNone {
+	switch {
+	case s.typed():
+		st.activate = tensor.Linear
+	case s.each() == "gat" && s.Head == HeadNone:
 		st.activate = tensor.ELU
 	}
 }

@@ -9,10 +9,10 @@ import (
 
 // A Spec describes a model. The meaning of its weights depends on all fields.
 type Spec struct {
-	Model  string `json:"model"`  // gcn, sage, gat, gin, gcnii, resgcn, rgcn, mlp, hetero:sage, hetero:gat, hetero:gin
+	Model  string `json:"model"`  // gcn, sage, gat, gin, gcnii, resgcn, rgcn, mlp, hgt, hetero:sage, hetero:gat, hetero:gin
 	Layers int    `json:"layers"` // convolutions; products of an mlp
 	Hidden int    `json:"hidden"` // hidden width (per head for gat)
-	Heads  int    `json:"heads"`  // of a gat
+	Heads  int    `json:"heads"`  // of a gat or an hgt
 	// Dropout applies to hidden rows, and to attention if the model has it.
 	Dropout float64 `json:"dropout"`
 	// InputDropout applies to the features.
@@ -35,7 +35,8 @@ type Spec struct {
 	Theta            float64 `json:"theta,omitempty"`             // of gcnii
 	Bases            int     `json:"bases,omitempty"`             // of rgcn; 0: each relation has a weight of its own
 	Relations        int     `json:"relations,omitempty"`         // of the dataset, for models that tell them apart
-	Ends             string  `json:"ends,omitempty"`              // of hetero: the numbers of the types at which they end
+	Ends             string  `json:"ends,omitempty"`              // of hetero and hgt: the numbers of the types at which they end
+	Starts           string  `json:"starts,omitempty"`            // of hgt: the same of those at which they begin
 	Across           string  `json:"across,omitempty"`            // of hetero: sum, mean or attention over relations
 	Edges            string  `json:"edges,omitempty"`             // on or off: whether features of edges are read; empty: if there are some
 	EdgeFeatures     int     `json:"edge_features,omitempty"`     // how many are read
@@ -73,6 +74,8 @@ func Defaults(model string) Spec {
 		s.Layers, s.Head, s.Alpha, s.Theta = 16, HeadLinear, 0.1, 0.5
 	case "resgcn":
 		s.Layers, s.Head, s.Norm, s.Residual = 7, HeadLinear, NormLayer, true
+	case "hgt":
+		s.Heads, s.Head, s.Norm = 4, HeadLinear, NormLayer
 	}
 	s.Resolve()
 	return s
@@ -126,10 +129,20 @@ func (s *Spec) each() string { return strings.TrimPrefix(s.Model, heteroPrefix) 
 // Tell sets what the model knows of the relations of a dataset: how many there are, and at which
 // types they end.
 func (s *Spec) Tell(relations int, ends string) {
-	if s.Relations = relations; s.apart() {
+	if s.Relations = relations; s.apart() || s.typed() {
 		s.Ends = ends
 	}
 }
+
+// TellStarts is Tell for the types at which relations begin.
+func (s *Spec) TellStarts(starts string) {
+	if s.typed() {
+		s.Starts = starts
+	}
+}
+
+// typed reports whether vertices of each type have weights of their own.
+func (s *Spec) typed() bool { return kinds[s.Model].typed }
 
 // TellEdges sets how many features of edges the model reads, of those that the edges of a dataset
 // have.
@@ -145,7 +158,7 @@ func (s *Spec) Along() bool { return s.EdgeFeatures > 0 || kinds[s.Model].Along 
 
 // Named returns the model with its article, for sentences.
 func (s *Spec) Named() string {
-	if s.Model == "rgcn" || s.Model == "mpnn" {
+	if s.Model == "rgcn" || s.Model == "mpnn" || s.Model == "hgt" {
 		return "an " + s.Model
 	}
 	return "a " + s.Model
@@ -167,6 +180,9 @@ func (s *Spec) form() sample.Form {
 	}
 	if k.apart {
 		f.Apart, f.Ends = true, s.Ends
+	}
+	if k.typed {
+		f.Together, f.Ends = true, s.Ends
 	}
 	f.Along, f.EdgeFeatures = s.Along(), s.EdgeFeatures
 	if s.Model == "mpnn" && s.Aggregator == "sum" {

@@ -24,6 +24,11 @@ func TestWhatCannotBeTrained(t *testing.T) {
 			*r, a.Relations, a.Ends = recipe.DefaultRecipe("hetero:sage"), 2, "0,1"
 			r.Model.Tell(2, "1,0")
 		},
+		"the relations of the dataset begin at other types": func(r *recipe.Recipe, a *dataset.About) {
+			*r, a.Relations, a.Ends, a.Starts = recipe.DefaultRecipe("hgt"), 2, "0,1", "0,0"
+			r.Model.Tell(2, "0,1")
+			r.Model.TellStarts("1,0")
+		},
 		"the model tells 2 relations apart, and the edges of the dataset have 3": func(r *recipe.Recipe, a *dataset.About) {
 			*r, a.Relations = recipe.DefaultRecipe("hetero:sage"), 3
 			r.Model.Tell(2, "1,0")

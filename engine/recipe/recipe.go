@@ -14,6 +14,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	_ "github.com/hopmesh/hopmesh/engine/nn/edgewise" // kinds of models that recipes may name
+	_ "github.com/hopmesh/hopmesh/engine/nn/hgt"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/task"

@@ -47,7 +47,7 @@ func ParseEnds(text string, relations int) ([]uint8, error) {
 
 // relateApart is Relate for a form that keeps relations apart.
 func (b *Block) relateApart(f Form) {
-	r, a, n := &b.related, &b.apart, f.Relations
+	r, a, n := &b.related, &b.related.apart, f.Relations
 	if a.text != f.Ends || len(a.each) != n {
 		a.text = f.Ends
 		a.ends, _ = ParseEnds(f.Ends, n) // the model has checked it
@@ -100,16 +100,19 @@ func (b *Block) relateApart(f Form) {
 // transposeApart builds the transposes of all that relateApart has made.
 func (b *Block) transposeApart() {
 	for i := range b.Apart {
-		transpose(&b.Apart[i], &b.apart.transposed[i])
+		transpose(&b.Apart[i], &b.related.apart.transposed[i])
 	}
-	transpose(b.Reach, &b.apart.back)
+	transpose(b.Reach, &b.related.apart.back)
 }
 
 // RelatedBytes returns what the matrices by relation, or those of entries, of a block of this size
 // take, beside the block and its transpose; with back, what more their transposes take.
 func (f Form) RelatedBytes(z Size, back bool) uint64 {
-	if f.Relations == 0 {
+	switch {
+	case f.Relations == 0:
 		return f.alongBytes(z)
+	case f.Together:
+		return f.togetherBytes(z, back)
 	}
 	n := 4*uint64(z.Entries) + 8*uint64(z.Targets+1)
 	if !f.Apart {

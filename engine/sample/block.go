@@ -18,6 +18,8 @@ type Block struct {
 	Reach *tensor.CSR
 	// Idle are the relations that reach no target of the block.
 	Idle []bool
+	// Together is the block for layers that attend over all relations at once, if the form says so.
+	Together *Together
 	// Along has what layers need that compute a row for each entry, if the form says so.
 	Along *Along
 
@@ -28,7 +30,6 @@ type Block struct {
 	values     []float32
 	transposed tensor.Transpose
 	related    related
-	apart      apart
 	along      Along
 }
 
@@ -62,6 +63,9 @@ type Form struct {
 	// no relation reaches it.
 	Apart bool
 	Ends  string
+	// Together makes a block by relation and by type of targets, which Ends says, for models in which
+	// a target attends over all its in-edges.
+	Together bool
 	// Along is for models that compute a row for each edge. EdgeFeatures is how many features of
 	// edges they read; all edges must be here then.
 	Along        bool

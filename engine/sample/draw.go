@@ -75,7 +75,7 @@ func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
 	block.Own, block.Vertices, block.Stamp, block.There = 0, b.vertices, tensor.NewStamp(), nil
 	block.Rows, block.Cols = targets, len(b.vertices)
 	block.Indptr, block.Indices, block.Values, block.Transposed = block.indptr, block.indices, nil, nil
-	block.Related, block.Apart, block.Reach, block.Idle, block.Along = nil, nil, nil, nil, nil
+	block.Related, block.Apart, block.Reach, block.Idle, block.Together, block.Along = nil, nil, nil, nil, nil, nil
 	if s.valued {
 		block.Values = slices.Grow(block.values, 1) // nil has another meaning than empty
 	}

@@ -52,7 +52,7 @@ func (s *Sampler) Part(b *Block, first, n int) error {
 	}
 	b.Own, b.Vertices, b.Transposed, b.Stamp, b.There = first, nil, nil, tensor.NewStamp(), nil
 	b.Rows, b.Cols = n, s.t.vertices
-	b.Related, b.Apart, b.Reach, b.Idle, b.Along = nil, nil, nil, nil, nil
+	b.Related, b.Apart, b.Reach, b.Idle, b.Together, b.Along = nil, nil, nil, nil, nil, nil
 	if n > 0 && !s.o.Form.SelfLoops && s.o.Form.Relations == 0 && s.degrees.inverse == nil && first >= int(s.t.parts[within].first) {
 		p := &s.t.parts[within]
 		b.Indptr, b.Indices, b.Values = p.indptr[first-int(p.first):][:n+1], p.indices, nil

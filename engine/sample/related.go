@@ -105,6 +105,10 @@ type related struct {
 	rows       []int32          // its Indices
 	next       []cursor         // of each relation
 	places     []uint32         // of sources, see Stand
+
+	// The memory of other kinds of blocks by relation.
+	apart    apart
+	together together
 }
 
 // A cursor is where the next row of a relation and its next entry lie; at first, how many there are.
@@ -114,11 +118,15 @@ type cursor struct {
 }
 
 // Relate makes the block's matrix by relation from its values, which
-// are the relations of its entries, or a matrix for each relation if the form keeps them apart. The
-// block has no values then.
+// are the relations of its entries, or a matrix for each relation if the form keeps them apart, or
+// those of all relations together. The block has no values then.
 func (b *Block) Relate(f Form) {
-	if f.Apart {
+	switch {
+	case f.Apart:
 		b.relateApart(f)
+		return
+	case f.Together:
+		b.related.together.relate(b, f)
 		return
 	}
 	r := &b.related

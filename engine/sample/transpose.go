@@ -17,6 +17,8 @@ func (b *Block) Transpose() {
 	case b.There != nil:
 	case b.Reach != nil:
 		b.transposeApart()
+	case b.Together != nil:
+		b.related.together.transpose()
 	case b.Along != nil:
 		b.transposeAlong()
 	case b.Related != nil:

@@ -13,7 +13,7 @@ import (
 // the last bit.
 func TestFanoutsByRelationOnSeveralNodes(t *testing.T) {
 	shards := traintest.Cut(t, enginetest.Typed(bothWays...), 6)
-	for _, model := range []string{"rgcn", "hetero:sage"} {
+	for _, model := range []string{"rgcn", "hetero:sage", "hgt"} {
 		r := typedRecipe(model, 4)
 		r.Epochs, r.Sharing.Deterministic = 2, true
 		if err := r.FanEach([][]int{{2, 1}, {1, 2}, {5, 3}, {2, 4}}); err != nil {

@@ -39,6 +39,7 @@ func TestForeignDevicesLearnTheSame(t *testing.T) {
 		"dense":         {dense, 1, func(r *recipe.Recipe) { r.Model.InputDropout = 0.3 }},
 		"dense, all":    {dense, 1, func(r *recipe.Recipe) { r.Batch, r.Fanouts = 0, nil }},
 		"gat":           {dense, 1, func(r *recipe.Recipe) { r.Model = traintest.Small("gat").Model }},
+		"hgt":           {typed, 1, func(r *recipe.Recipe) { r.Model = traintest.Small("hgt").Model; tell(r, 4) }},
 		"rgcn":          {typed, 1, func(r *recipe.Recipe) { r.Model = traintest.Small("rgcn").Model; tell(r, 4) }},
 		"hetero":        {typed, 1, func(r *recipe.Recipe) { r.Model = traintest.Small("hetero:sage").Model; tell(r, 4) }},
 		"hetero, gat":   {typed, 2, func(r *recipe.Recipe) { r.Model = traintest.Small("hetero:gat").Model; tell(r, 4) }},

@@ -31,6 +31,9 @@ func tell(r *recipe.Recipe, relations int) {
 	switch ends := map[int]string{2: "0,1", 4: "0,0,1,1"}[relations]; {
 	case strings.HasPrefix(r.Model.Model, "hetero:"):
 		r.Model.Tell(relations, ends)
+	case r.Model.Model == "hgt":
+		r.Model.Tell(relations, ends)
+		r.Model.TellStarts(map[int]string{2: "1,0", 4: "1,1,0,0"}[relations])
 	case r.Model.Model == "rgcn":
 		r.Model.Tell(relations, "")
 	}
@@ -48,14 +51,16 @@ func TestEachConvolutionCarriesPartOfTheAnswer(t *testing.T) {
 		result, _ := traintest.MustRun(t, r, traintest.Cut(t, enginetest.Typed(relations...), 4), train.Options{})
 		return *result.Best.Eval.Test
 	}
-	for _, model := range []string{"hetero:sage", "hetero:gat", "hetero:gin"} {
+	for _, model := range []string{"hetero:sage", "hetero:gat", "hetero:gin", "hgt"} {
 		if a := accuracy(model, bothWays...); a < 0.99 {
 			t.Errorf("%s: with both relations the accuracy is %v", model, a)
 		}
 	}
-	for _, one := range []string{"wrote", "edited"} {
-		if a := accuracy("hetero:sage", one, enginetest.Back+one); a < 0.45 || a > 0.55 {
-			t.Errorf("with the relation %s alone the accuracy is %v, and half of the answer is known", one, a)
+	for _, model := range []string{"hetero:sage", "hgt"} {
+		for _, one := range []string{"wrote", "edited"} {
+			if a := accuracy(model, one, enginetest.Back+one); a < 0.45 || a > 0.55 {
+				t.Errorf("%s: with the relation %s alone the accuracy is %v, and half of the answer is known", model, one, a)
+			}
 		}
 	}
 }
@@ -90,7 +95,7 @@ func TestEachRelationCarriesPartOfTheAnswer(t *testing.T) {
 // them, with those of one.
 func TestRelationsOnSeveralNodes(t *testing.T) {
 	shards := traintest.Cut(t, enginetest.Typed(bothWays...), 6)
-	for i, model := range []string{"rgcn", "rgcn", "hetero:sage", "hetero:gat"} {
+	for i, model := range []string{"rgcn", "rgcn", "hetero:sage", "hetero:gat", "hgt"} {
 		bases := i % 2 // of an rgcn
 		r := traintest.ExactRecipe(model)
 		if tell(&r, 4); model == "rgcn" {
@@ -125,7 +130,7 @@ func TestRelationsRefused(t *testing.T) {
 		{"", 0, shards, "the dataset has none"},
 		{"", 2, untyped, "the edges of the dataset have 0"},
 	} {
-		for _, model := range []string{"rgcn", "hetero:sage"} {
+		for _, model := range []string{"rgcn", "hetero:sage", "hgt"} {
 			r := typedRecipe(model, c.relations)
 			r.Sharing.Strategy = c.by
 			_, err := train.NewTrainer(t.Context(), r, c.shards, traintest.Wide(train.Options{Strategies: strategies.All}))
@@ -140,7 +145,7 @@ func TestRelationsRefused(t *testing.T) {
 // TestRelationsThatComeLater compares several nodes, which bring edges once they know that there is
 // room for them, with one, to the last bit.
 func TestRelationsThatComeLater(t *testing.T) {
-	for _, model := range []string{"rgcn", "hetero:sage"} {
+	for _, model := range []string{"rgcn", "hetero:sage", "hgt"} {
 		relationsThatComeLater(t, model)
 	}
 }

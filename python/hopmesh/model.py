@@ -187,6 +187,56 @@ def _rgcn(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
     return heard
 
 
+def _hgt(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
+    """Attends over the edges of all relations at once, with weights by type and by relation."""
+    heads, kinds = at.spec["heads"], len(w["skip"])
+    width = x.shape[1] // heads
+    shape = (-1, heads, width)
+    starts, ends = _types(at, "starts"), _types(at, "ends")
+    # A vertex' type is that at which its in-edges end, and none without any.
+    of = np.full(len(x), -1)
+    for kind, one in zip(ends, at.relations, strict=True):
+        of[one.present] = kind
+
+    def linear(name: str, rows: Rows, kind: int) -> Rows:
+        y: Rows = rows @ np.split(w[f"{name}.weight"], kinds)[kind] + w[f"{name}.bias"][kind]
+        return y
+
+    def through(name: str, rows: Rows, relation: int) -> Rows:
+        all_of = w[f"relations.{name}"].reshape(len(at.relations), heads, width, width)
+        y: Rows = np.einsum("nhi,hij->nhj", rows.reshape(shape), all_of[relation])
+        return y
+
+    scores, messages, targets = [], [], []
+    for r, one in enumerate(at.relations):
+        rows = x[one.source]
+        key = through("attention", linear("keys", rows, starts[r]), r)
+        query = linear("queries", x[one.target], ends[r]).reshape(shape)
+        scores.append((key * query).sum(2) * w["relations.prior"][r] / math.sqrt(width))
+        messages.append(through("message", linear("values", rows, starts[r]), r))
+        targets.append(one.target)
+    target, score = np.concatenate(targets), np.concatenate(scores)
+    largest = np.full((len(x), heads), -np.inf)
+    np.maximum.at(largest, target, score)
+    share, total = np.exp(score - largest[target]), np.zeros((len(x), heads))
+    np.add.at(total, target, share)
+    heard = np.zeros((len(x), heads, width))
+    np.add.at(heard, target, np.concatenate(messages) * (share / total[target])[:, :, None])
+    curved = heard.reshape(x.shape) / (1 + np.exp(-1.702 * heard.reshape(x.shape)))
+    y = x.copy()
+    for kind in range(kinds):
+        here, gate = of == kind, 1 / (1 + np.exp(-w["skip"][kind]))
+        y[here] = gate * linear("output", curved[here], kind) + (1 - gate) * x[here]
+    return y
+
+
+def _types(at: Place, ends: str) -> NDArray[np.int64]:
+    """Returns the type at which each relation starts or ends; all are one where none is given."""
+    if given := at.spec.get(ends):
+        return np.array(given.split(","), dtype=np.int64)
+    return np.zeros(len(at.relations), dtype=np.int64)
+
+
 def _hetero(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
     """Joins a convolution of each relation over those that end at a vertex' type."""
     convolve = _CONVOLUTIONS[at.spec["model"].removeprefix(_HETERO)]
@@ -235,6 +285,7 @@ _CONVOLUTIONS: dict[str, Callable[[Weights, Rows, Edges, Place], Rows]] = {
     "resgcn": _sage,
     "mlp": _mlp,
     "rgcn": _rgcn,
+    "hgt": _hgt,
 }
 
 
@@ -385,10 +436,10 @@ class Model:
         spec, kind = self.spec, self.spec["model"]
         convolve = _hetero if self._apart else _CONVOLUTIONS[kind]
         linear, before = spec["head"] == "linear", kind == "resgcn"
-        if kind in ("gcnii", "resgcn", "rgcn") or self._apart:
+        if kind in ("gcnii", "resgcn", "rgcn", "hgt") or self._apart:
             encoder = self._within("encoder.")
             x = x @ encoder["weight"] + encoder["bias"]
-            x = np.maximum(x, 0) if kind == "gcnii" else x
+            x = np.maximum(x, 0) if kind in ("gcnii", "hgt") else x
         first, layers = x, []
         for i in range(spec["layers"]):
             w = self._within(f"layers.{i}.")
@@ -418,6 +469,8 @@ class Model:
             y = y + x @ w["residual.weight"] + w["residual.bias"]
         if "norm.weight" in w:
             y = _norm(w, y)
+        if self.spec["model"] == "hgt":
+            return y
         attends = self.spec["model"].removeprefix(_HETERO) == "gat"
         if attends and self.spec["head"] == "none":
             return np.where(y > 0, y, np.expm1(np.minimum(y, 0)))

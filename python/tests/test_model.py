@@ -302,6 +302,8 @@ RELATED: dict[str, dict[str, Any]] = {
     "gat": {"model": "hetero:gat", "gat_out_heads": 2},
     "gat 2 with a head": {"model": "hetero:gat", "gat_version": 2, "model_head": "linear"},
     "gin": {"model": "hetero:gin", "norm": "layer", "residual": True},
+    "hgt": {"model": "hgt"},
+    "hgt without norms": {"model": "hgt", "heads": 2, "norm": "none", "residual": True},
 }
 
 

@@ -67,6 +67,7 @@ func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at 
 	if recipe.Model.Related() {
 		about := About(d)
 		recipe.Model.Tell(about.Relations, about.Ends)
+		recipe.Model.TellStarts(about.Starts)
 	}
 	recipe.Model.TellEdges(d.About.EdgeFeatures)
 	if err := fanouts(&recipe, r, d); err != nil {
@@ -195,7 +196,7 @@ func given[T any](to *T, value *T) {
 func About(d plan.Dataset) dataset.About {
 	a := dataset.About{Vertices: d.About.Vertices, Edges: d.About.Edges, Features: d.About.Features, Classes: d.About.Classes, Targets: graph.Targets(d.About.Targets), EdgeFeatures: d.About.EdgeFeatures}
 	if t, err := graph.ParseTypes(d.About.Types, d.About.Vertices, d.About.Features); err == nil && t != nil {
-		a.Relations, a.Ends = t.Seen(), t.Ends()
+		a.Relations, a.Ends, a.Starts = t.Seen(), t.Ends(), t.Starts()
 		if t.Given != nil {
 			a.Triples, a.Given = len(t.Relations), t.Given
 		}

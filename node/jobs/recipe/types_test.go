@@ -27,14 +27,16 @@ func TestRecipesOfTypedGraphs(t *testing.T) {
 	if d.About.Types, err = types.Text(); err != nil {
 		t.Fatal(err)
 	}
-	for model, ends := range map[string]string{"rgcn": "", "hetero:sage": "1,0,1"} {
+	for model, want := range map[string][2]string{"rgcn": {"", ""}, "hetero:sage": {"", "1,0,1"}, "hgt": {"0,1,1", "1,0,1"}} {
 		r, err := ofOne(api.TrainRequest{Dataset: "d", Model: model}, "", d, strategy.Place{})
-		if err != nil || r.Model.Relations != 3 || r.Model.Ends != ends {
-			t.Errorf("%s: %d relations that end at %q, %v", model, r.Model.Relations, r.Model.Ends, err)
+		if err != nil || r.Model.Relations != 3 || r.Model.Starts != want[0] || r.Model.Ends != want[1] {
+			t.Errorf("%s: %d relations from %q to %q, %v", model, r.Model.Relations, r.Model.Starts, r.Model.Ends, err)
 		}
 	}
-	if _, err := ofOne(api.TrainRequest{Dataset: "d", Model: "hetero:sage"}, "", sweepable, strategy.Place{}); err == nil {
-		t.Error("a graph without types is trained by relation")
+	for _, model := range []string{"hetero:sage", "hgt"} {
+		if _, err := ofOne(api.TrainRequest{Dataset: "d", Model: model}, "", sweepable, strategy.Place{}); err == nil || !strings.Contains(err.Error(), "import a typed graph") {
+			t.Errorf("%s of a graph without types: %v", model, err)
+		}
 	}
 }
 

@@ -90,6 +90,13 @@ func Zero(y tensor.Matrix) {
 // ScaleRows computes y[i] = scale[i] * x[i]. y may be x.
 func ScaleRows(y, x, scale tensor.Matrix) {
 	by := scale.F32()
+	if y.Cols == 1 && y.Stride == 1 && x.Stride == 1 && scale.Stride == 1 { // a product of elements
+		to, from := y.F32(), x.F32()
+		for r, s := range by {
+			to[r] = s * from[r]
+		}
+		return
+	}
 	for r := range y.Rows {
 		scaleRow(row(y, r), row(x, r), by[r*scale.Stride])
 	}
