@@ -94,7 +94,7 @@ def test_imports(mesh: hopmesh.LocalMesh) -> None:
         few = {"relation_fanout": {"cites": [4, 2]}, "fanout": [2, 2], "batch": 6}
         job = mesh.train(name, model="rgcn", hidden=8, epochs=3, seed=1, **few)
         assert job.wait().state == "done"
-        with pytest.raises(hopmesh.Error, match="names the relation reads"):
+        with pytest.raises(hopmesh.Error, match="no relation is called reads"):
             mesh.train(name, model="rgcn", relation_fanout={"reads": [1, 1]}, fanout=[2, 2])
 
 
