@@ -259,7 +259,7 @@ func TestRowsThatNobodyHas(t *testing.T) {
 	folders := []string{t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()}
 	o := train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All}
 	m := traintest.NewMesh(4, []int{0, 1, 2, 3, 1})
-	if err := interrupted(t, m, r, shards, o, folders, func(q peer.Query) bool { return q.Epoch == 2 && q.Step == 1 }); err != nil {
+	if err := m.Interrupt(t, r, shards, o, folders, func(q peer.Query) bool { return q.Epoch == 2 && q.Step == 1 }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := trained.ReadWeighed(filepath.Join(folders[0], train.CheckpointFile), trained.BestModel); !errors.Is(err, trained.ErrInParts) {
@@ -399,7 +399,7 @@ func TestATableLargerThanANode(t *testing.T) {
 		}
 	}
 	m := traintest.NewMesh(3, []int{0, 1, 2, 0, 1, 2})
-	if err := interrupted(t, m, r, shards, o, folders, func(q peer.Query) bool { return q.Epoch == 1 && q.Step == 3 }); err != nil {
+	if err := m.Interrupt(t, r, shards, o, folders, func(q peer.Query) bool { return q.Epoch == 1 && q.Step == 3 }); err != nil {
 		t.Fatal(err)
 	}
 	if n := updates(t, folders[0]); n < 2 {

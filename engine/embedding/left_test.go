@@ -2,7 +2,6 @@ package embedding_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -39,28 +38,11 @@ func left(t *testing.T) (folders []string, r recipe.Recipe, shards []*graph.Shar
 		folders = append(folders, t.TempDir())
 	}
 	m := traintest.NewMesh(4, []int{0, 1, 2, 3, 1})
-	err := interrupted(t, m, r, shards, train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All}, folders, func(q peer.Query) bool { return q.Epoch == 3 && q.Step == 2 })
+	err := m.Interrupt(t, r, shards, train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All}, folders, func(q peer.Query) bool { return q.Epoch == 3 && q.Step == 2 })
 	if err != nil {
 		t.Fatal(err)
 	}
 	return folders, r, shards, want
-}
-
-// interrupted runs a mesh until a question is asked.
-func interrupted(t *testing.T, m *traintest.Mesh, r recipe.Recipe, shards []*graph.Shard, o train.Options, folders []string, at func(q peer.Query) bool) error {
-	t.Helper()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
-		if at(q) {
-			cancel(traintest.ErrEnough)
-		}
-		return nil
-	}
-	_, _, err := m.Run(ctx, r, shards, o, func(node int) string { return folders[node] })
-	if errors.Is(err, traintest.ErrEnough) {
-		return nil
-	}
-	return errors.Join(errors.New("it was not interrupted"), err)
 }
 
 // copied copies the files of a folder to another, but those that are not whole yet. The last checkpoint comes
@@ -186,7 +168,7 @@ func TestKilledAfterRowsHaveMoved(t *testing.T) {
 	o := train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All, Known: 2, Resume: true}
 	var once sync.Once
 	m := traintest.NewMesh(4, []int{2, 3, 0, 1, 3})
-	err := interrupted(t, m, r, shards, o, moved, func(q peer.Query) bool {
+	err := m.Interrupt(t, r, shards, o, moved, func(q peer.Query) bool {
 		if q.Epoch == 0 || q.Service != peer.Offers || q.Kind != peer.Gradient {
 			return false
 		}
@@ -280,7 +262,7 @@ func TestNodesWaitForThoseThatCanNotWrite(t *testing.T) {
 	full := func(node int) string { return filepath.Join(folders[node], train.CheckpointFile+".tmp") }
 	o := train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All, Interval: time.Nanosecond}
 	var fills, fails sync.Once
-	err := interrupted(t, traintest.NewMesh(4, []int{0, 1, 2, 3, 1}), r, shards, o, folders, func(q peer.Query) bool {
+	err := traintest.NewMesh(4, []int{0, 1, 2, 3, 1}).Interrupt(t, r, shards, o, folders, func(q peer.Query) bool {
 		if q.Kind != peer.Gradient || q.Step != 2 {
 			return false
 		}
@@ -331,7 +313,7 @@ func TestRowsArePlacedWhenAllStepsAreDone(t *testing.T) {
 	o := train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All}
 	o.Measure = func() budget.Memory { return budget.Memory{Free: 1 << 30, Machine: 1 << 30} }
 	owners := []int{0, 1, 2, 3, 4}
-	err := interrupted(t, traintest.NewMesh(5, owners), r, shards, o, folders, func(q peer.Query) bool {
+	err := traintest.NewMesh(5, owners).Interrupt(t, r, shards, o, folders, func(q peer.Query) bool {
 		return q.Epoch == 1 && q.Step > 0 && q.Service == peer.Offers && uint8(q.Part>>24) == exchange.LaneMessages
 	})
 	if err != nil {
