@@ -13,13 +13,24 @@ import (
 // negatives, and edges of other relations are for messages alone.
 type Relation struct {
 	Name   string `json:"name"`
-	Number int    `json:"number"` // of its edges
-	Back   int    `json:"back"`   // of the edges that lead back, which tell the same; -1: there are none
-	Edges  uint64 `json:"edges"`  // in the source
+	Number int    `json:"number"`         // of its edges
+	Same   []int  `json:"same,omitempty"` // of relations whose edges tell the same, most of which lead back
+	Edges  uint64 `json:"edges"`          // in the source
 }
 
 // backs begin the names of relations that lead back: our own, and those of PyG and DGL.
 var backs = []string{"rev-", "rev_", "rev."}
+
+// stem returns a name without what says that edges lead back. They may have been led back twice.
+func stem(name string) string {
+	for {
+		i := slices.IndexFunc(backs, func(back string) bool { return strings.HasPrefix(name, back) && name != back })
+		if i < 0 {
+			return name
+		}
+		name = name[len(backs[i]):]
+	}
+}
 
 // RelationOf returns the relation of a graph that is called so.
 func RelationOf(types *graph.Types, name string) (*Relation, error) {
@@ -28,22 +39,34 @@ func RelationOf(types *graph.Types, name string) (*Relation, error) {
 		return nil, err
 	}
 	of := types.Relations[at]
-	r := &Relation{Name: of.String(), Number: at, Back: -1, Edges: of.Edges}
+	r := &Relation{Name: of.String(), Number: at, Edges: of.Edges}
 	for i, other := range types.Relations {
-		if i != at && other.Source == of.Target && other.Target == of.Source && (leadsBack(other.Name, of.Name) || leadsBack(of.Name, other.Name)) {
-			r.Back = i
+		ends := other.Source == of.Source && other.Target == of.Target || other.Source == of.Target && other.Target == of.Source
+		if i != at && ends && stem(other.Name) == stem(of.Name) {
+			r.Same = append(r.Same, i)
 		}
 	}
 	return r, nil
 }
 
-// leadsBack reports whether one name is that of edges back of another.
-func leadsBack(name, of string) bool {
-	return slices.ContainsFunc(backs, func(back string) bool { return strings.TrimPrefix(name, back) == of && name != of })
+// In returns the relation as a graph with these types has it, nil if it names none. apart means that the
+// model that has learnt it tells relations apart, which it does by their numbers.
+func (r *Relation) In(types *graph.Types, apart bool) (*Relation, error) {
+	if types == nil {
+		return nil, fmt.Errorf("the model has learnt edges of %s, and the dataset has no relations: choose one with the same types as that on which it was trained", r.Name)
+	}
+	of, err := RelationOf(types, r.Name)
+	if err != nil {
+		return nil, fmt.Errorf("the model has learnt edges of one relation, and %w: choose a dataset with the same types as that on which it was trained", err)
+	}
+	if apart && of.Number != r.Number {
+		return nil, fmt.Errorf("the model tells relations apart by their order, and has learnt %s as number %d, which it is not in the dataset: choose one that lists its relations as that on which it was trained", r.Name, r.Number+1)
+	}
+	return of, nil
 }
 
-// has reports whether edges of a number are those of the relation, or lead back.
-func (r *Relation) has(number int) bool { return number == r.Number || number == r.Back }
+// has reports whether edges of a number are those of the relation, or tell the same.
+func (r *Relation) has(number int) bool { return number == r.Number || slices.Contains(r.Same, number) }
 
 func (r *Relation) check(s *Spec) error {
 	switch {
@@ -51,8 +74,10 @@ func (r *Relation) check(s *Spec) error {
 		return nil
 	case s.Relations > 0:
 		return errors.New("{link.relation} is for graphs with types, and the dataset has triples, all of whose relations are learnt: leave it out")
-	case r.Number < 0 || r.Number >= graph.MaxRelations || r.Back < -1 || r.Back >= graph.MaxRelations || r.Back == r.Number:
-		return fmt.Errorf("{link.relation} is %s, which has the number %d and leads back as %d: name a relation of the dataset", r.Name, r.Number, r.Back)
+	case r.Name == "":
+		return errors.New("{link.relation} is empty: name a relation of the dataset")
+	case slices.ContainsFunc(append([]int{r.Number}, r.Same...), func(i int) bool { return i < 0 || i >= graph.MaxRelations }) || slices.Contains(r.Same, r.Number):
+		return fmt.Errorf("{link.relation} is %s, which has the number %d, and the same is told by %v: name a relation of the dataset", r.Name, r.Number, r.Same)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,15 +18,15 @@ func TestRelationsAndTheirEdgesBack(t *testing.T) {
 	}
 	types := &graph.Types{
 		Vertices:  []graph.VertexType{{Name: "user"}, {Name: "item"}},
-		Relations: []graph.Relation{of("user", "buys", "item"), of("item", "rev_buys", "user"), of("user", "sees", "item"), of("item", "rev-sees", "user"), of("user", "knows", "user"), of("user", "rev-x", "item")},
+		Relations: []graph.Relation{of("user", "buys", "item"), of("item", "rev_buys", "user"), of("user", "sees", "item"), of("item", "rev-sees", "user"), of("user", "knows", "user"), of("user", "rev-x", "item"), of("item", "rev-buys", "user"), of("user", "rev-rev_buys", "item")},
 	}
 	for name, want := range map[string]Relation{
-		"buys":                 {"user-buys-item", 0, 1, 9},
-		"rev_buys":             {"item-rev_buys-user", 1, 0, 9},
-		"user-sees-item":       {"user-sees-item", 2, 3, 9},
-		"item-rev-sees-user":   {"item-rev-sees-user", 3, 2, 9},
-		"knows":                {"user-knows-user", 4, -1, 9},
-		"rev-x":                {"user-rev-x-item", 5, -1, 9},
+		"buys":                 {"user-buys-item", 0, []int{1, 6, 7}, 9},
+		"rev_buys":             {"item-rev_buys-user", 1, []int{0, 6, 7}, 9},
+		"user-sees-item":       {"user-sees-item", 2, []int{3}, 9},
+		"item-rev-sees-user":   {"item-rev-sees-user", 3, []int{2}, 9},
+		"knows":                {"user-knows-user", 4, nil, 9},
+		"rev-x":                {"user-rev-x-item", 5, nil, 9},
 		"sells":                {},
 		"user-buys-user":       {},
 		"user-rev_buys-item":   {},
@@ -38,7 +39,7 @@ func TestRelationsAndTheirEdgesBack(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || *got != want {
+		if err != nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%q is %+v, want %+v: %v", name, got, want, err)
 		}
 	}
@@ -57,7 +58,7 @@ func typedPairs(t *testing.T) (p *Pairs, whole *sample.Topology) {
 	if s.Relation, err = RelationOf(src.Meta().Types, "wrote"); err != nil {
 		t.Fatal(err)
 	}
-	if s.Relation.Number != 1 || s.Relation.Back != 2 {
+	if s.Relation.Number != 1 || !slices.Equal(s.Relation.Same, []int{2}) {
 		t.Fatalf("the relation is %+v", s.Relation)
 	}
 	if p, err = New(t.Context(), s, 3, whole); err != nil {
@@ -155,15 +156,16 @@ func TestRanksOfARelation(t *testing.T) {
 
 func TestRelationsThatCantBe(t *testing.T) {
 	for want, change := range map[string]func(s *Spec){
-		"all of whose relations are learnt":   func(s *Spec) { s.Relations, s.Given = 3, new([3]uint64) },
-		"which has the number -1":             func(s *Spec) { s.Relation.Number = -1 },
-		"which has the number 8192":           func(s *Spec) { s.Relation.Number = graph.MaxRelations },
-		"leads back as -2":                    func(s *Spec) { s.Relation.Back = -2 },
-		"leads back as 1: name a relation":    func(s *Spec) { s.Relation.Back = 1 },
-		"leads back as 8192: name a relation": func(s *Spec) { s.Relation.Back = graph.MaxRelations },
+		"all of whose relations are learnt":        func(s *Spec) { s.Relations, s.Given = 3, new([3]uint64) },
+		"which has the number -1":                  func(s *Spec) { s.Relation.Number = -1 },
+		"which has the number 8192":                func(s *Spec) { s.Relation.Number = graph.MaxRelations },
+		"the same is told by [-2]":                 func(s *Spec) { s.Relation.Same[0] = -2 },
+		"the same is told by [1]: name a relation": func(s *Spec) { s.Relation.Same[0] = 1 },
+		"the same is told by [8192]":               func(s *Spec) { s.Relation.Same[0] = graph.MaxRelations },
+		"{link.relation} is empty":                 func(s *Spec) { s.Relation.Name = "" },
 	} {
 		s := Default()
-		s.Relation = &Relation{Name: "x", Number: 1, Back: 2}
+		s.Relation = &Relation{Name: "x", Number: 1, Same: []int{2}}
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,10 @@ func (r *Recipe) LearnRelation(types *graph.Types) error {
 		return nil
 	}
 	name := r.Links.Relation.Name
-	if types == nil {
+	switch {
+	case name == "":
+		return errors.New("{link.relation} is empty: name a relation of the dataset, or leave it out")
+	case types == nil:
 		return fmt.Errorf("{link.relation} is %s, and the dataset has no relations: leave it out", name)
 	}
 	of, err := link.RelationOf(types, name)
@@ -126,6 +129,8 @@ func (r *Recipe) checkLinks(about dataset.About) error {
 		return errors.New("{train.class_weights} weighs classes, and the task is link: leave it out")
 	case r.Batch == 0:
 		return fmt.Errorf("{batch} is full, and no messages pass along the edges of a step of {task} link, so that none would be left: give a number, such as %d", LinkBatch)
+	case r.Sees(about).Splits[0].Train < 2 && r.Links.Relation != nil:
+		return fmt.Errorf("of the %s of %s {edge-split} leaves fewer than 2 for training: give a larger first share, or another {link.relation}", Count(int(r.Links.Relation.Edges), "edge"), r.Links.Relation.Name)
 	case r.Sees(about).Splits[0].Train < 2:
 		return fmt.Errorf("of the dataset's %s {edge-split} leaves fewer than 2 for training: give a larger first share, or import a graph with more edges", Count(int(about.Edges), "edge"))
 	case uint64(r.Batch) >= r.Sees(about).Splits[0].Train:

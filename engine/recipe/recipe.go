@@ -347,7 +347,7 @@ var settings = []setting{
 	{nn.Option{Key: "link.relation", Applies: "{task} link", Values: "NAME", Default: "all edges",
 		Help: "relation of a graph with types whose edges are learnt: others are for messages, and negatives are vertices at which it ends"},
 		func(r *Recipe, v string) error {
-			return linked(r, func(s *link.Spec) error { s.Relation = &link.Relation{Name: v, Back: -1}; return nil })
+			return linked(r, func(s *link.Spec) error { s.Relation = &link.Relation{Name: v}; return nil })
 		}},
 	{nn.Option{Key: EmbeddingsKey, Applies: "train", Values: "COLUMNS|off", Default: strconv.Itoa(usualEmbeddings) + " where vertices have no features",
 		Help: "columns of a row that is learnt of each vertex, in place of features"},

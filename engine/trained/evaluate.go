@@ -14,6 +14,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -85,6 +86,9 @@ func Evaluate(ctx context.Context, model string, shards []*graph.Shard, o Evalua
 		d.About.Classes = w.about.Classes // the dataset may lack the last ones
 	}
 	if w.kind.Pairs {
+		if r.Links, err = w.linksIn(r.Links, shards); err != nil {
+			return nil, err
+		}
 		if needs := d.About.LinkBytes(r.Links) + budget.Program; o.Memory > 0 && needs > o.Memory {
 			return nil, tooLarge("evaluating", needs, o.Memory)
 		}
@@ -163,6 +167,25 @@ func (w *Weighed) sameTriples(relations int) error {
 	default:
 		return fmt.Errorf("the model has learned triples with %s, and those of the dataset have %d: choose the dataset on which it was trained", recipe.Count(of, "relation"), relations)
 	}
+}
+
+// linksIn returns what the model has learnt of links, with its relation as a dataset has it.
+func (w *Weighed) linksIn(s *link.Spec, shards []*graph.Shard) (*link.Spec, error) {
+	if s == nil || s.Relation == nil {
+		return s, nil
+	}
+	of := *s
+	var err error
+	of.Relation, err = s.Relation.In(typesOf(shards), w.model.Form().Relations > 0)
+	return &of, err
+}
+
+// typesOf returns the types of a dataset; nil: it has none.
+func typesOf(shards []*graph.Shard) *graph.Types {
+	if r := shards[0].Related; r != nil {
+		return r.Types
+	}
+	return nil
 }
 
 // sameNames returns an error if the classes, or columns of targets, of a dataset are called something

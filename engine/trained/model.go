@@ -287,6 +287,8 @@ type Prediction struct {
 	Classes  []string   // their names, or numbers
 	Links    *link.Spec // of task link, whose rows are embeddings; nil: of another task
 	Decoder  []float32  // of these: the weights of the decoder
+	// Relates means that the model tells relations apart, by their numbers.
+	Relates bool
 }
 
 // Predict runs the model of a checkpoint, or an exported one, over all vertices with
@@ -321,7 +323,7 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	i.Expect(0, on.foreign != nil, o.Dir)
 	i.Once()
 	least := i.LeastFor(n)
-	about := Prediction{Vertices: d.Topology.Vertices(), Columns: columns, Epoch: w.Epoch, Loss: w.loss, Task: w.kind, Classes: w.names}
+	about := Prediction{Vertices: d.Topology.Vertices(), Columns: columns, Epoch: w.Epoch, Loss: w.loss, Task: w.kind, Classes: w.names, Relates: w.model.Form().Relations > 0}
 	if w.kind.Pairs {
 		of := *cmp.Or(w.links, link.Default())
 		of.Decoder = w.decoder // the file says it, even where it does not say how it was trained

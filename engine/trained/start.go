@@ -1,12 +1,14 @@
 package trained
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/task"
@@ -45,6 +47,9 @@ func (w *Weighed) Starts(r *recipe.Recipe, about dataset.About, names []string) 
 	if kind.Pairs {
 		if err := w.sameTriples(r.Links.Relations); err != nil {
 			return err
+		}
+		if was, now := cmp.Or(w.links, link.Default()).Relation, r.Links.Relation; was != nil && now != nil && r.Model.Related() && was.Name == now.Name && was.Number != now.Number {
+			return fmt.Errorf("the model tells relations apart by their order, and has learnt %s as number %d, which it is not in the dataset: choose one that lists its relations as that on which it was trained", was.Name, was.Number+1)
 		}
 	}
 	if about.Classes != w.about.Classes {

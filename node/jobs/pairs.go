@@ -162,8 +162,10 @@ func (q *pairing) ends(ctx context.Context) (begin, end bitmap, err error) {
 			return nil, nil, context.Cause(ctx)
 		}
 		for _, u := range q.sources(v) {
-			begin.set(q.graph.Row[u])
-			end.set(q.graph.Row[v])
+			if uint32(u) != v { // nothing is learnt of it
+				begin.set(q.graph.Row[u])
+				end.set(q.graph.Row[v])
+			}
 		}
 	}
 	return begin, end, nil
@@ -206,9 +208,16 @@ func (q *pairing) embed(ctx context.Context, file *os.File) error {
 			case q.relation() > 0 && q.relation() >= r:
 				return fmt.Errorf("the model has learnt %d relations, and the dataset has more: choose the dataset on which it was trained", r)
 			}
-			q.relations, q.learnt = a.Links.Relations, a.Links.Relation
-			if r := q.order.shards[0].Related; q.learnt != nil && (r == nil || q.learnt.Number >= r.Count) {
-				return fmt.Errorf("the model has learnt edges of %s, and the dataset has no such relation: choose one with the same types", q.learnt.Name)
+			q.relations = a.Links.Relations
+			if of := a.Links.Relation; of != nil && (a.Relates || q.graph != nil) {
+				var types *graph.Types
+				if r := q.order.shards[0].Related; r != nil {
+					types = r.Types
+				}
+				var err error
+				if q.learnt, err = of.In(types, a.Relates); err != nil {
+					return err
+				}
 			}
 			q.decoder, q.weights, q.rows.Count, q.rows.Columns = a.Links.Decoder, a.Decoder, a.Vertices, a.Columns
 			return room(q.Folder, uint64(a.Vertices)*uint64(a.Columns)*4)
@@ -349,14 +358,13 @@ func (q *pairing) top(ctx context.Context, w *pairRows, blocks link.Blocks) erro
 			for i := range rows {
 				rows[i] = uint32(first + i)
 			}
-			if begin != nil { // all are those that have partners
-				rows = slices.DeleteFunc(rows, func(row uint32) bool { return !begin.has(row) })
-			}
-			if len(rows) == 0 {
-				continue
-			}
 		} else if err := q.read(rows, first); err != nil {
 			return err
+		}
+		if begin != nil {
+			if rows = slices.DeleteFunc(rows, func(row uint32) bool { return !begin.has(row) }); len(rows) == 0 {
+				continue
+			}
 		}
 		if err := s.Find(ctx, rows); err != nil {
 			return err
