@@ -205,7 +205,7 @@ func (i *Inference) inWhole(stages int) plan {
 	if i.now.model.Form().SelfLoops {
 		entries += targets
 	}
-	if form := i.now.model.Form(); form.Along || entries > math.MaxInt32 || form.Apart && targets*uint64(form.Relations) > math.MaxInt32 {
+	if form := i.now.model.Form(); form.Along || entries > math.MaxInt32 || form.Apart && targets*uint64(form.Relations) > math.MaxInt32 || form.Together && 2*targets > math.MaxInt32 {
 		p.memory, p.arena = math.MaxUint64, 0 // more than a block holds, or by parts only
 		return p
 	}
@@ -489,7 +489,9 @@ func costOf(m *nn.Model, stage int, sparse bool, entries float64) stageCost {
 		return stageCost{source: (at(2*n, 2*n, 0) - at(n, n, 0)) / n}
 	}
 	base := at(2*n, n, n)
-	return stageCost{source: (at(3*n, n, n) - base) / n, target: (at(2*n, 2*n, n) - base) / n, edge: (at(2*n, n, 2*n) - base) / n}
+	// Where edges are few the peak may be that of targets, and rises more slowly.
+	edge := max(at(2*n, n, 2*n)-base, at(2*n, n, 33*n)-at(2*n, n, 32*n))
+	return stageCost{source: (at(3*n, n, n) - base) / n, target: (at(2*n, 2*n, n) - base) / n, edge: edge / n}
 }
 
 func (c stageCost) bytes(sources, targets, edges uint64) uint64 {

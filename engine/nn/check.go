@@ -52,7 +52,7 @@ func (s *Spec) checkSizes() error {
 	}
 	if s.each() != "gat" && !s.typed() {
 		if s.Heads > 1 || s.Heads < 0 {
-			return fmt.Errorf("{heads} is %d, but %s has no heads: that setting is for gat", s.Heads, s.Named())
+			return fmt.Errorf("{heads} is %d, but %s has no heads: that setting is for gat, hetero:gat and hgt", s.Heads, s.Named())
 		}
 		return nil
 	}

@@ -71,10 +71,10 @@ func (r Recipe) Check(about dataset.About, rules Rules) error {
 	if r.Model.EdgeFeatures > 0 && r.Sharing.Topology() == strategy.Sharded {
 		return errors.New("{topology} is sharded, and features of edges are read where each node has all edges: leave it out, or give {model.edges}=off")
 	}
-	if form := model.Form(); about.Ends != "" && form.Ends != about.Ends && (form.Ends != "" || form.Apart || form.Together) {
+	if form := model.Form(); (about.Ends != "" || about.Triples > 0) && form.Ends != about.Ends && (form.Ends != "" || form.Apart || form.Together) {
 		return errors.New("the relations of the dataset end at other types than those that the model tells apart: train it on the dataset that it was made for")
 	}
-	if about.Starts != "" && model.Form().Together && r.Model.Starts != about.Starts {
+	if (about.Starts != "" || about.Triples > 0) && model.Form().Together && r.Model.Starts != about.Starts {
 		return errors.New("the relations of the dataset begin at other types than those that the model tells apart: train it on the dataset that it was made for")
 	}
 	if err := rules.Check(&r, model, about); err != nil {

@@ -380,10 +380,10 @@ func (w *Weighed) reads(about *dataset.About) error {
 	if of := w.model.Form().Relations; of > 0 && of != about.Relations {
 		return fmt.Errorf("the model tells %s apart, and the edges of the dataset have %d: choose a dataset with the same types as that on which it was trained", recipe.Count(of, "relation"), about.Relations)
 	}
-	if form := w.model.Form(); about.Ends != "" && form.Ends != about.Ends && (form.Ends != "" || form.Apart || form.Together) {
+	if form := w.model.Form(); (about.Ends != "" || about.Triples > 0) && form.Ends != about.Ends && (form.Ends != "" || form.Apart || form.Together) {
 		return errors.New("the relations of the dataset end at other types than those that the model tells apart: choose a dataset with the same types as that on which it was trained")
 	}
-	if spec := w.model.Spec(); about.Starts != "" && w.model.Form().Together && spec.Starts != about.Starts {
+	if spec := w.model.Spec(); (about.Starts != "" || about.Triples > 0) && w.model.Form().Together && spec.Starts != about.Starts {
 		return errors.New("the relations of the dataset begin at other types than those that the model tells apart: choose a dataset with the same types as that on which it was trained")
 	}
 	if of := w.model.Form().EdgeFeatures; of > 0 && of != about.EdgeFeatures {

@@ -185,8 +185,15 @@ func (l *layer) combineBack(c *nn.Call, dto tensor.Matrix, weight, by, relation 
 	}
 }
 
+// atOnce is how many elements are multiplied at once: devices count rows in 32 bits.
+const atOnce = 1 << 30
+
 // times computes y = a*b element by element. y may be a or b.
 func times(c *nn.Call, y, a, b tensor.Matrix) {
-	n := a.Rows * a.Cols
-	c.Device.ScaleRows(y.Reshape(n, 1), a.Reshape(n, 1), b.Reshape(n, 1))
+	all := a.Rows * a.Cols
+	y, a, b = y.Reshape(all, 1), a.Reshape(all, 1), b.Reshape(all, 1)
+	for first := 0; first < all; first += atOnce {
+		n := min(atOnce, all-first)
+		c.Device.ScaleRows(y.RowRange(first, n), a.RowRange(first, n), b.RowRange(first, n))
+	}
 }
