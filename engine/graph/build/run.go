@@ -228,18 +228,38 @@ func (b *builder) partition(ctx context.Context, h *halves) ([]uint16, error) {
 func (b *builder) partitionOf(ctx context.Context, g *blocks) ([]uint16, error) {
 	release()
 	defer release()
-	o := partition.Options{
-		Parts: b.plan.shards, Seed: b.options.Seed,
-		Tolerance: b.plan.loads.Tolerance(),
-		Report:    b.report.share,
+	part, over, err := b.cutGraph(ctx, g)
+	if err != nil || !over {
+		return part, err
 	}
+	// A hub's shard can't do with few other edges if it gets its share of each type: edges matter more.
+	g.loads = g.loads.Untyped()
+	other, worse, err := b.cutGraph(ctx, g)
+	if err != nil || !worse {
+		return other, err
+	}
+	return part, nil
+}
+
+// cutGraph cuts a graph, and reports whether edges are not balanced though types are.
+func (b *builder) cutGraph(ctx context.Context, g *blocks) (part []uint16, over bool, err error) {
+	o := partition.Options{Parts: b.plan.shards, Seed: b.options.Seed, Tolerance: g.loads.Tolerance(), Report: b.report.share}
 	b.report.begin("cutting", uint64(b.meta.Vertices), "vertices")
 	if b.plan.partitioner == stream {
-		return partition.Streaming(ctx, g, o)
+		part, err = partition.Streaming(ctx, g, o)
+	} else {
+		var whole *partition.Graph
+		if whole, err = g.whole(ctx); err == nil {
+			part, err = partition.Multilevel(ctx, whole, o)
+		}
 	}
-	whole, err := g.whole(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || !b.plan.loads.Typed() {
+		return part, false, err
 	}
-	return partition.Multilevel(ctx, whole, o)
+	t := g.loads.Tally(b.plan.shards)
+	err = g.Blocks(ctx, func(block partition.Block) error {
+		t.Add(part, block)
+		return nil
+	})
+	return part, t.Over(), err
 }

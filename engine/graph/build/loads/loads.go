@@ -73,6 +73,12 @@ func (l *Loads) Tolerance() []float64 {
 	return t
 }
 
+// Typed reports whether vertices are balanced by type.
+func (l *Loads) Typed() bool { return l.types > 1 }
+
+// Untyped returns the same loads with all vertices balanced together.
+func (l *Loads) Untyped() Loads { return Loads{types: 1, train: l.train} }
+
 // Weigh fills in the weights of a vertex at which so many edges are stored. trains reports whether
 // it is a training vertex.
 func (l *Loads) Weigh(weights []uint32, vertex, edges uint32, trains func(vertex uint32) bool) {
