@@ -77,7 +77,7 @@ func (r *Relation) check(s *Spec) error {
 	case r.Name == "":
 		return errors.New("{link.relation} is empty: name a relation of the dataset")
 	case slices.ContainsFunc(append([]int{r.Number}, r.Same...), func(i int) bool { return i < 0 || i >= graph.MaxRelations }) || slices.Contains(r.Same, r.Number):
-		return fmt.Errorf("{link.relation} is %s, which has the number %d, and the same is told by %v: name a relation of the dataset", r.Name, r.Number, r.Same)
+		return fmt.Errorf("{link.relation} is %s, which has the number %d, and its edges stand again under %v: name a relation of the dataset", r.Name, r.Number, r.Same)
 	}
 	return nil
 }

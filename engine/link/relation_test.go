@@ -156,13 +156,13 @@ func TestRanksOfARelation(t *testing.T) {
 
 func TestRelationsThatCantBe(t *testing.T) {
 	for want, change := range map[string]func(s *Spec){
-		"all of whose relations are learnt":        func(s *Spec) { s.Relations, s.Given = 3, new([3]uint64) },
-		"which has the number -1":                  func(s *Spec) { s.Relation.Number = -1 },
-		"which has the number 8192":                func(s *Spec) { s.Relation.Number = graph.MaxRelations },
-		"the same is told by [-2]":                 func(s *Spec) { s.Relation.Same[0] = -2 },
-		"the same is told by [1]: name a relation": func(s *Spec) { s.Relation.Same[0] = 1 },
-		"the same is told by [8192]":               func(s *Spec) { s.Relation.Same[0] = graph.MaxRelations },
-		"{link.relation} is empty":                 func(s *Spec) { s.Relation.Name = "" },
+		"all of whose relations are learnt":      func(s *Spec) { s.Relations, s.Given = 3, new([3]uint64) },
+		"which has the number -1":                func(s *Spec) { s.Relation.Number = -1 },
+		"which has the number 8192":              func(s *Spec) { s.Relation.Number = graph.MaxRelations },
+		"stand again under [-2]":                 func(s *Spec) { s.Relation.Same[0] = -2 },
+		"stand again under [1]: name a relation": func(s *Spec) { s.Relation.Same[0] = 1 },
+		"stand again under [8192]":               func(s *Spec) { s.Relation.Same[0] = graph.MaxRelations },
+		"{link.relation} is empty":               func(s *Spec) { s.Relation.Name = "" },
 	} {
 		s := Default()
 		s.Relation = &Relation{Name: "x", Number: 1, Same: []int{2}}
