@@ -92,3 +92,18 @@ func TestPartsOfTablesWithTypesAreOneTable(t *testing.T) {
 		t.Error("an id of two parts is taken")
 	}
 }
+
+// A relation that is called by its types has a name that is not too long, nor is that of edges back.
+func TestRelationsCalledByLongTypes(t *testing.T) {
+	for length, fits := range map[int]bool{125: true, 126: false, 200: false} {
+		a, b := strings.Repeat("a", length), strings.Repeat("b", length)
+		dir := folder(t, map[string]string{"nodes.csv": "id,type\n0," + a + "\n1," + b + "\n", "edges.csv": "src,dst\n0,1\n"})
+		src, err := read.Open(t.Context(), dir, source.Options{})
+		if err == nil {
+			src.Close()
+		}
+		if fits != (err == nil) || !fits && !strings.Contains(err.Error(), "shorten the two") {
+			t.Errorf("%d: %v", length, err)
+		}
+	}
+}

@@ -391,6 +391,9 @@ func (t *Tables) count(ctx context.Context) error {
 		r := &relation{source: t.types[is.source], target: t.types[is.target], edges: counts[number]}
 		if r.name = names[is.name]; !t.rows.Related() {
 			r.name = r.source.name + "-" + r.target.name
+			if err := graph.CheckTypeName("rev-" + r.name); err != nil { // which is that of edges back
+				return fmt.Errorf("%s: the name of a relation between the types %.40q and %.40q is longer than the %d bytes that it may have: shorten the two, or name a column of relations with {dataset.relation_column}", t.rows.EdgeTable(), r.source.name, r.target.name, graph.MaxTypeName-len("rev-"))
+			}
 		}
 		t.relations = append(t.relations, r)
 	}
