@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,11 @@ from hopmesh.error import Error
 
 PARTS = ("train", "val", "test")
 _ARRAYS = ("edge_index", "edge_weight", "x", "y", "num_nodes", *(f"{part}_mask" for part in PARTS))
+
+# Columns of a table of nodes that are no features, see docs/data.md.
+_RESERVED = re.compile(
+    r"|id|label(_\d+)?|class|y|split(_\d+)?|(train|val|test)_mask|unnamed: 0", re.I
+)
 
 
 def write_arrays(folder: str, arrays: Mapping[str, Any], described: bool = False) -> str:
@@ -58,16 +64,28 @@ def write_frames(
     all others are features. ``labels`` names other columns of labels, ``type_column`` the one of
     types, and ``relation_column`` that of the relations of edges.
     """
+    relations = None
+    if relation_column is not None:
+        if relation_column not in edges.columns:
+            raise Error(f"the edges have no column {relation_column}: check relation_column")
+        relations = edges[relation_column]
+        # It may lie between the two ends.
+        edges = edges.drop(columns=relation_column)
+        if edges.shape[1] < 2:
+            raise Error(
+                f"the edges have fewer than two columns beside {relation_column}: "
+                "give a source and a target, too"
+            )
+        if relation_column in ("src", "dst"):
+            raise Error(f"{relation_column} names an end of edges: rename the column of relations")
     table = edges.iloc[:, :2].set_axis(["src", "dst"], axis=1)
     if "weight" in edges.columns:
         table = table.assign(weight=edges["weight"])
     if features is not None:
         others = edges.iloc[:, 2:].drop(columns="weight", errors="ignore")
         table = table.assign(**{str(name): others[name] for name in others.columns})
-    if relation_column is not None:
-        if relation_column not in edges.columns:
-            raise Error(f"the edges have no column {relation_column}: check relation_column")
-        table = table.assign(**{relation_column: edges[relation_column]})
+    if relations is not None:
+        table = table.assign(**{str(relation_column): relations})
     table.to_csv(os.path.join(folder, "edges.csv"), index=False)
     if type_column is not None and (vertices is None or type_column not in vertices.columns):
         raise Error(f"the vertices have no column {type_column}: check type_column")
@@ -76,12 +94,15 @@ def write_frames(
     if "id" in vertices.columns:
         vertices = vertices.set_index("id")
     vertices = vertices.rename_axis("id")
-    if type_column is not None:
-        vertices.to_csv(os.path.join(folder, "nodes.csv"))
-        return folder
     of_labels = ["label"] if labels is None else list(labels)
     others = [name for name in vertices.columns if name not in ("label", "split", *of_labels)]
     tables = {"features": others, "labels": of_labels, "splits": ["split"]}
+    if type_column is not None:
+        del tables["features"]
+        nodes = vertices[[name for name in others if name != type_column]]
+        nodes = nodes.apply(_numbers).rename(columns=_feature)
+        nodes = nodes.assign(**{str(type_column): vertices[type_column]})
+        nodes.to_csv(os.path.join(folder, "nodes.csv"))
     for name, columns in tables.items():
         if columns and set(columns) <= set(vertices.columns):
             chosen = vertices[columns]
@@ -89,6 +110,18 @@ def write_frames(
                 chosen = chosen.dropna(how="all")
             chosen.to_csv(os.path.join(folder, name + ".csv"))
     return folder
+
+
+def _feature(name: Any) -> str:
+    """Names a feature so that a table of nodes does not take it for something else."""
+    return f"feature_{name}" if _RESERVED.fullmatch(str(name)) else str(name)
+
+
+def _numbers(column: Any) -> Any:
+    """Writes booleans as 1 and 0: as words, they would not be features."""
+    if not any(isinstance(value, bool | np.bool_) for value in column):
+        return column
+    return column.map(lambda value: int(value) if isinstance(value, bool | np.bool_) else value)
 
 
 def is_frame(value: Any) -> bool:

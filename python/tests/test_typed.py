@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hopmesh
-from hopmesh import typed
+from hopmesh import source, typed
 
 LABELS = np.arange(30) % 3
 PARTS = {
@@ -160,3 +160,39 @@ def test_columns(mesh: hopmesh.LocalMesh, tmp_path: Path) -> None:
     for wrong in wrongs:
         with pytest.raises(hopmesh.Error, match="have no column sort: check"):
             mesh.import_("wrong", edges, vertices=vertices, **wrong)
+
+
+def test_ends_of_edges_lie_beside_relations(tmp_path: Path) -> None:
+    """The table of docs/data.md has the relation between the two ends."""
+    pandas = pytest.importorskip("pandas")
+    edges = pandas.DataFrame({"src": [1, 2], "relation": ["writes", "cites"], "dst": [2, 3]})
+    source.write_frames(str(tmp_path), edges, None, relation_column="relation")
+    table = pandas.read_csv(tmp_path / "edges.csv")
+    assert table[["src", "dst"]].to_numpy().tolist() == [[1, 2], [2, 3]]
+    assert table["relation"].tolist() == ["writes", "cites"]
+    with pytest.raises(hopmesh.Error, match="fewer than two columns beside relation"):
+        few = edges[["src", "relation"]]
+        source.write_frames(str(tmp_path), few, None, relation_column="relation")
+
+
+def test_only_label_and_split_are_no_features(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    vertices = pandas.DataFrame(
+        {
+            "id": [1, 2],
+            "kind": ["a", "b"],
+            "y": [0.5, 1.5],
+            "train_mask": [True, False],
+            "new": [True, None],
+            "label": [0, None],
+            "split": ["train", None],
+        }
+    )
+    edges = pandas.DataFrame({"src": [1], "dst": [2]})
+    source.write_frames(str(tmp_path), edges, vertices, type_column="kind")
+    nodes = pandas.read_csv(tmp_path / "nodes.csv")
+    assert list(nodes) == ["id", "feature_y", "feature_train_mask", "new", "kind"]
+    assert nodes["feature_train_mask"].tolist() == [1, 0]
+    assert nodes["new"].fillna(-1).tolist() == [1, -1]
+    assert list(pandas.read_csv(tmp_path / "labels.csv")) == ["id", "label"]
+    assert pandas.read_csv(tmp_path / "splits.csv")["split"].tolist() == ["train"]

@@ -140,6 +140,9 @@ func (r *arrowRows) Next(most int) (n int, columns []*Values, err error) {
 		r.batch, r.at = r.batch+1, 0
 	}
 	n = int(min(int64(most), r.record.NumRows()-r.at))
+	for _, column := range r.wanted {
+		n = fewLists(r.record.Column(column), int(r.at), n)
+	}
 	for i, column := range r.wanted {
 		r.values[i].reset()
 		if err := r.values[i].addArrow(r.record.Column(column), int(r.at), n); err != nil {
@@ -148,6 +151,23 @@ func (r *arrowRows) Next(most int) (n int, columns []*Values, err error) {
 	}
 	r.at += int64(n)
 	return n, r.values, nil
+}
+
+// fewLists returns how many of n rows have not too many values together: all, if they are no lists.
+// Rows of one table may be of unlike lengths, so their number bounds nothing.
+func fewLists(a arrow.Array, from, n int) int {
+	lists, ok := a.(arrowarray.ListLike)
+	if !ok || from+n > a.Len() {
+		return n
+	}
+	values := int64(0)
+	for i := range n {
+		begin, end := lists.ValueOffsets(from + i)
+		if values += end - begin; values > listEnough/2 && i > 0 {
+			return i
+		}
+	}
+	return n
 }
 
 // addArrow appends n values of an array, or n rows of lists.

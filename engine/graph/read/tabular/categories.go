@@ -150,9 +150,20 @@ func namesOf(names []string, columns []int) (of []string) {
 	return of
 }
 
+// A CategoryError refuses what a column of types, or of relations, holds.
+type CategoryError struct {
+	error
+	Relations bool
+}
+
+// NoCategory returns an error of a column of types or relations.
+func NoCategory(relations bool, format string, args ...any) error {
+	return CategoryError{fmt.Errorf(format, args...), relations}
+}
+
 // noCategory is the error of a row without one.
 func noCategory(kind tableKind) error {
-	return fmt.Errorf("there is nothing in the column of %s: write one in each row", kind.categories())
+	return NoCategory(kind == edgesTable, "there is nothing in the column of %s: write one in each row", kind.categories())
 }
 
 func (s *csvScan) addCategory(field []byte) error {

@@ -101,6 +101,9 @@ func (r *Rows) Typed() bool { return r.named && r.set[featuresTable].about().cat
 func (r *Rows) Related() bool  { return r.set[edgesTable].about().category != "" }
 func (r *Rows) Weighted() bool { return r.set[edgesTable].about().weighs }
 
+// EdgeTable returns what the table of edges is called.
+func (r *Rows) EdgeTable() string { return r.set[edgesTable].about().name }
+
 // Table returns what the table of nodes is called, or else that of edges.
 func (r *Rows) Table() string {
 	if r.named {

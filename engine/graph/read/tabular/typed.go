@@ -156,7 +156,7 @@ func (l *Links) each(ctx context.Context, ends [2]*idMap, how scanning, yield fu
 		return yield(b, numbers[0], numbers[1])
 	})
 	if errors.Is(err, errNotInteger) {
-		return fmt.Errorf("%s: an id is not an integer, and all nodes%s have integers: write the ids as in the tables of nodes", l.table.about().name, l.of)
+		return fmt.Errorf("%s: an id is not an integer, and all nodes%s have integers: write the ids as in the tables of nodes%s", l.table.about().name, l.of, l.instead)
 	}
 	return err
 }

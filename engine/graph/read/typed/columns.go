@@ -84,12 +84,12 @@ func (s *sorter) typeOf(n *tabular.Nodes, i int) (int, error) {
 	}
 	switch {
 	case len(s.types) == graph.MaxTypes:
-		return 0, fmt.Errorf("%s: there are more than %d types, which are the most that a graph may have: name another column with {dataset.type_column}", n.At(i), graph.MaxTypes)
+		return 0, tabular.NoCategory(false, "%s: there are more than %d types, which are the most that a graph may have: name another column with {dataset.type_column}", n.At(i), graph.MaxTypes)
 	case strings.Contains(string(name), "/"):
-		return 0, fmt.Errorf("%s: the type %s has a /, which stands between types and ids: call it otherwise", n.At(i), source.Shorten(name))
+		return 0, tabular.NoCategory(false, "%s: the type %s has a /, which stands between types and ids: call it otherwise", n.At(i), source.Shorten(name))
 	}
 	if err := graph.CheckTypeName(string(name)); err != nil {
-		return 0, fmt.Errorf("%s: %w", n.At(i), err)
+		return 0, tabular.NoCategory(false, "%s: %w", n.At(i), err)
 	}
 	width := len(s.words)
 	if err := s.rows.Memory().Grow(0, uint64(width)*9); err != nil { // what is seen, and their places

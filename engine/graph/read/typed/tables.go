@@ -49,9 +49,22 @@ func openTables(ctx context.Context, path, format string, o source.Options) (gra
 		if errors.Is(err, source.ErrMemory) {
 			err = fmt.Errorf("the names, labels and splits of %s do not fit in %s of memory: raise {dataset.memory}", files.Show(path), source.Size(o.Memory))
 		}
-		return nil, errors.Join(err, rows.Close())
+		return nil, errors.Join(withoutFound(err, o), rows.Close())
 	}
 	return t, nil
+}
+
+// withoutFound has a refusal of a column that was found, and not asked for, say how to go on: the
+// graph may be one of no types.
+func withoutFound(err error, o source.Options) error {
+	of, is := errors.AsType[tabular.CategoryError](err)
+	switch {
+	case is && of.Relations && o.RelationColumn == "":
+		return fmt.Errorf("%w, or give {dataset.relation_column none}", err)
+	case is && !of.Relations && o.TypeColumn == "":
+		return fmt.Errorf("%w, or give {dataset.type_column none}", err)
+	}
+	return err
 }
 
 func (t *Tables) open(ctx context.Context, o source.Options) error {
@@ -221,6 +234,7 @@ func (t *Tables) take() error {
 		learnt = one
 	}
 	if learnt == nil {
+		t.unlearnt(t.rows.Splits())
 		return nil
 	}
 	t.meta.Classes, t.meta.Targets, t.meta.ClassNames = of.Classes, of.Targets, of.ClassNames
@@ -350,10 +364,10 @@ func (t *Tables) count(ctx context.Context) error {
 			number, known := l.numbers[is]
 			if !known {
 				if err := graph.CheckTypeName(string(relation(i))); err != nil && t.rows.Related() {
-					return err
+					return tabular.NoCategory(true, "%s, edge %d: %w", t.rows.EdgeTable(), t.meta.Edges+uint64(i)+1, err)
 				}
 				if number = int32(len(found)); number == graph.MaxRelations/2 {
-					return fmt.Errorf("edges have more than %d relations between types, which are the most that a graph may have: leave some out", number)
+					return tabular.NoCategory(t.rows.Related(), "%s, edge %d: edges have more than %d relations between types, which are the most that a graph may have: leave some out", t.rows.EdgeTable(), t.meta.Edges+uint64(i)+1, number)
 				}
 				l.numbers[is] = number
 				found, counts = append(found, is), append(counts, 0)
@@ -377,6 +391,9 @@ func (t *Tables) count(ctx context.Context) error {
 		r := &relation{source: t.types[is.source], target: t.types[is.target], edges: counts[number]}
 		if r.name = names[is.name]; !t.rows.Related() {
 			r.name = r.source.name + "-" + r.target.name
+			if err := graph.CheckTypeName("rev-" + r.name); err != nil { // which is that of edges back
+				return fmt.Errorf("%s: the name of a relation between the types %.40q and %.40q is longer than the %d bytes that it may have: shorten the two, or name a column of relations with {dataset.relation_column}", t.rows.EdgeTable(), r.source.name, r.target.name, graph.MaxTypeName-len("rev-"))
+			}
 		}
 		t.relations = append(t.relations, r)
 	}

@@ -109,6 +109,9 @@ func (g *Graph) learn() error {
 		learnt = t
 	}
 	if learnt == nil {
+		for _, t := range g.types {
+			g.unlearnt(t.Splits())
+		}
 		return nil
 	}
 	of, n := learnt.Meta(), uint64(g.meta.Vertices)
@@ -135,6 +138,21 @@ func (g *Graph) learn() error {
 		g.splits = append(g.splits, all)
 	}
 	return nil
+}
+
+// unlearnt notes that splits are left out, as no vertices have labels.
+func (g *Graph) unlearnt(splits [][]graph.Mark) {
+	left := 0
+	for _, marks := range splits {
+		for _, mark := range marks {
+			if mark != graph.Unmarked {
+				left++
+			}
+		}
+	}
+	if left > 0 {
+		g.notes = append(g.notes, fmt.Sprintf("No vertices have labels, so splits are left out: %d marks.", left))
+	}
 }
 
 // nan is a missing number.
