@@ -76,6 +76,10 @@ func (t *Tables) open(ctx context.Context, o source.Options) error {
 	if err := t.rows.Load(ctx, o); err != nil {
 		return err
 	}
+	if t.rows.Weighted() && o.TypeColumn == "" && o.RelationColumn == "" {
+		// Nobody asked for types, and weights that a graph had before must not vanish.
+		return fmt.Errorf("%s has a column of weights, and a column of types or relations was found, whose edges have no weights: give %s to keep the weights, or {dataset.relation_column} or {dataset.type_column} to go without", t.rows.EdgeTable(), source.WithoutTypes)
+	}
 	t.meta = graph.Meta{Format: Format, Vertices: t.rows.Meta().Vertices, Sparse: true, Weighted: true}
 	types, of, err := t.sort(ctx)
 	if err != nil {
