@@ -100,7 +100,7 @@ type Pairs struct {
 
 	whole     *sample.Topology // all edges, with relations for weights where they have some
 	known     known            // of triples
-	targets   []uint32         // at which edges of the relation end, ascending; nil: there is none
+	targets   []uint32         // at which edges of Relation end, ascending; nil without a Relation
 	split     keyed.Key
 	negatives keyed.Key
 }

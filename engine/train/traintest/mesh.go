@@ -103,24 +103,6 @@ func (m *Mesh) each(ctx context.Context, do func(ctx context.Context, node int) 
 	})
 }
 
-// Interrupt runs all nodes until one asks another what at recognises, which ends them. Nodes keep their
-// files in folders.
-func (m *Mesh) Interrupt(t testing.TB, r recipe.Recipe, shards []*graph.Shard, o train.Options, folders []string, at func(q peer.Query) bool) error {
-	t.Helper()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
-		if at(q) {
-			cancel(ErrEnough)
-		}
-		return nil
-	}
-	_, _, err := m.Run(ctx, r, shards, o, func(node int) string { return folders[node] })
-	if errors.Is(err, ErrEnough) {
-		return nil
-	}
-	return errors.Join(errors.New("it was not interrupted"), err)
-}
-
 // Start makes a run on each node and returns their models, ready to train.
 func (m *Mesh) Start(t testing.TB, r recipe.Recipe, shards []*graph.Shard, o train.Options) []*train.Learner {
 	t.Helper()

@@ -21,7 +21,7 @@ type categoryColumn struct {
 
 // categoryFound is the column of types or relations of a file of lines.
 type categoryFound struct {
-	column   int // -1: there is none
+	column   int // -1: no such column
 	name     string
 	features []string // names of the columns of features beside types
 	hint     string
@@ -194,7 +194,7 @@ func (t *columnTable) fillCategories(b *rowBatch, c *columnar.Values, first uint
 	return nil
 }
 
-// gapOf returns what stands for a feature that is no number: NaN where there is none, infinity of a
+// gapOf returns what stands for a feature that is no number: NaN for an empty cell, infinity of a
 // word.
 func gapOf(field []byte, err error) (float32, bool) {
 	switch {

@@ -50,7 +50,7 @@ type placed struct {
 	masks   bool // the values are masks of one split
 	weighs  bool // the first value of an edge is its weight
 
-	category int    // the column of types or relations; -1: there is none
+	category int    // the column of types or relations; -1: no such column
 	hint     string // a note on another one that may have been meant
 }
 

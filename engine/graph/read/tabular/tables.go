@@ -42,7 +42,7 @@ type tableAbout struct {
 	columns string
 	id      string   // what a header calls the column of ids of nodes
 	labels  []string // names of the columns of labels; nil: they have none
-	// category is the column of types or relations, "": there is none. Beside types there are the
+	// category is the column of types or relations, "" without one. Beside types there are the
 	// names of the columns of features, or list, if they are in one column.
 	category string
 	features []string

@@ -39,7 +39,7 @@ type sorter struct {
 	list  bool // features are lists
 	types []*columnsOf
 	of    []uint16 // of each vertex, one more than the place of its type; 0: no row yet
-	// The first cell that is not empty says whether a column holds words or numbers.
+	// The first cell with content says whether a column holds words or numbers.
 	words, numbers []bool
 }
 

@@ -46,7 +46,7 @@ func TestFoundColumnsThatFailSayHowToGoOn(t *testing.T) {
 	}
 }
 
-// Splits that are left out, since nothing has labels, are told.
+// A note says that splits are left out where nothing has labels.
 func TestSplitsWithoutLabelsAreTold(t *testing.T) {
 	src := openWith(t, map[string]string{"nodes.csv": "id,type,x,split\n0,a,1,train\n1,b,2,test\n", "edges.csv": "src,dst\n0,1\n"}, source.Options{})
 	if len(src.Splits()) == 0 && !strings.Contains(fmt.Sprint(src.Notes()), "marks") {
