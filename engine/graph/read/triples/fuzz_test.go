@@ -14,6 +14,7 @@ func FuzzTriples(f *testing.F) {
 	f.Add(graph.Train, []byte("a\tr\tb\nb\ts\tc\r\n"))
 	f.Add(graph.Test, []byte("a\tr"))
 	f.Add(graph.Validation, []byte("\t\t\t\n\xef\xbb\xbf"))
+	f.Add(graph.Train, []byte("a\tr\x03s\tb\n"))
 	f.Fuzz(func(t *testing.T, part byte, b []byte) {
 		if len(b) > 1<<16 {
 			return

@@ -187,6 +187,9 @@ func (r *reader) lines(ctx context.Context, lines *source.Lines, part graph.Mark
 			of, what := &r.entities, "entities"
 			if i == 1 {
 				of, what = &r.relations, "relations"
+				if err := graph.CheckTypeName(string(fields[i])); err != nil {
+					return fmt.Errorf("%s, line %d: %w", lines.Name, line, err)
+				}
 			}
 			if *to, err = of.number(&r.memory, fields[i]); err != nil {
 				return err

@@ -118,6 +118,7 @@ func TestRefusals(t *testing.T) {
 		"train.txt, line 1: column 2 is empty: give a head, a relation and a tail":                              small.With("train.txt", "a\t \tb\n"),
 		"test.txt, line 1: there are more than the three columns head, relation and tail: leave the others out": small.With("test.txt", "a\tr\tb\t1\n"),
 		"train.txt, line 1: column 3 is no text in UTF-8: save the file as such":                                small.With("train.txt", "a\tr\t\xff\n"),
+		`train.txt, line 1: "r\x03s" is no name of a type or relation: give 1 to 256 bytes of text`:             small.With("train.txt", "a\tr\x03s\tb\n"),
 		"has no triples for training: check that train.txt is not empty":                                        small.With("train.txt", "\n"),
 		"valid.txt, which are the same part of the split: leave one of them":                                    small.With("val.txt", "a\tr\tb\n"),
 		"as if columns were relation, head and tail: put them in the order head, relation, tail":                {"train.txt": "likes\ta\tb\nlikes\tb\tc\nlikes\tc\ta\n", "test.txt": "knows\ta\tc\n"},
