@@ -171,17 +171,23 @@ func (s *Source) await(h hot, rows int) bool {
 	}
 	h.awaits(rows)
 	s.coming.came.Store(0)
+	s.coming.pace.clear()
 	s.room, s.hot = room, h
 	s.rows = s.kept.Within(s.form, rows, unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(room))), len(room)/8))
 	return true
 }
 
-// Complete brings the rows that are to be kept and have not come, once half have: steps would ask
-// for some again and again, and wait. Before, it does nothing: a run that needs few rows gets no
-// others. Others may gather meanwhile.
-func (s *Source) Complete(ctx context.Context, tally *peer.Tally) (rows int, err error) {
+// Complete brings the rows that are to be kept and have not come, once half have, or once the epochs
+// that are left would read as many new ones if these went on to come as lately: steps would ask for
+// some again and again, and wait. Before, it does nothing: a run that needs few rows gets no others.
+// It is called before each epoch. Others may gather meanwhile.
+func (s *Source) Complete(ctx context.Context, epochs int, tally *peer.Tally) (rows int, err error) {
+	if s.coming.awaited == 0 {
+		return 0, nil
+	}
 	const most = 2 // at most one in so many is missing
-	if s.coming.awaited == 0 || most*(s.coming.awaited-s.coming.came.Load()) > s.coming.awaited {
+	lacking := s.coming.awaited - s.coming.came.Load()
+	if later := s.coming.pace.begin(epochs); most*lacking > s.coming.awaited && later < float64(lacking) {
 		return 0, nil
 	}
 	var missing []uint32
@@ -224,6 +230,7 @@ func (s *Source) keep(r *Rows) {
 	for i, v := range r.plan.far {
 		s.put(v, r.dense[int(r.plan.rows[i])*bytes:][:bytes])
 	}
+	s.coming.pace.note(r.Cached+r.Remote, s.coming.came.Load())
 }
 
 // put copies a row to where it is kept, if it is to be and is not there.

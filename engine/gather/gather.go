@@ -43,6 +43,7 @@ type served struct {
 type coming struct {
 	awaited int64 // 0: none, or all have come
 	came    atomic.Int64
+	pace    pace
 	read    sync.RWMutex // locked for reading by those who read rows that are kept beside the steps
 }
 

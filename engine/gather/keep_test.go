@@ -100,7 +100,7 @@ func TestComplete(t *testing.T) {
 		var tally peer.Tally
 		brought := 0
 		for i, v := range chosen {
-			rows, err := s.Complete(t.Context(), &tally)
+			rows, err := s.Complete(t.Context(), 0, &tally)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,8 +120,44 @@ func TestComplete(t *testing.T) {
 		if r.Remote > 0 {
 			t.Errorf("%d rows came again", r.Remote)
 		}
-		if rows, err := s.Complete(t.Context(), &tally); rows > 0 || err != nil {
+		if rows, err := s.Complete(t.Context(), 0, &tally); rows > 0 || err != nil {
 			t.Errorf("%d rows came once more, %v", rows, err)
+		}
+	}
+}
+
+// TestCompleteAhead: rows come together before half have where the epochs that are left would read
+// them all, and do not where epochs read the same ones again and again.
+func TestCompleteAhead(t *testing.T) {
+	shards := graphOf(kinds[0], 200, 300)
+	for _, again := range []bool{false, true} {
+		m := meshOf(t, shards, 2, []int{0, 1}, "none", "")
+		s := m.sources[0]
+		of, _, _, err := s.Keep(t.Context(), 1<<30, shards, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen := m.hottest(0, of, withEdges(shards, rand.New(rand.NewPCG(3, 3))))
+		var r Rows
+		var tally peer.Tally
+		if rows, err := s.Complete(t.Context(), 10, &tally); rows > 0 || err != nil {
+			t.Fatalf("%d rows came before the first epoch, %v", rows, err)
+		}
+		first, second := chosen[:of/10], chosen[of/10:of/5]
+		if again {
+			second = first
+		}
+		m.gather(0, &r, [][]uint32{first}, Options{}, nil)
+		m.gather(0, &r, [][]uint32{second}, Options{}, nil)
+		if rows, err := s.Complete(t.Context(), 3, &tally); rows > 0 || err != nil {
+			t.Errorf("%d rows came for three epochs, which read few, %v", rows, err)
+		}
+		rows, err := s.Complete(t.Context(), 100, &tally)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := of - of/5; !again && rows != want || again && rows > 0 {
+			t.Errorf("%d rows came for a hundred epochs, of %d that are lacking; the same were read again: %v", rows, want, again)
 		}
 	}
 }

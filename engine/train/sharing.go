@@ -325,7 +325,7 @@ func (t *Trainer) completeRows(ctx context.Context) error {
 		return nil
 	}
 	var tally peer.Tally
-	_, err := t.Session.Source.Complete(ctx, &tally)
+	_, err := t.Session.Source.Complete(ctx, t.Recipe.Epochs-t.Place().Epoch+1, &tally)
 	t.Lead().At.Under.Sent.Add(tally.Take())
 	if err != nil && ctx.Err() != nil {
 		return t.Stopped(ctx)

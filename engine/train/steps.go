@@ -22,7 +22,6 @@ func (t *Trainer) Steps(ctx context.Context) error {
 	t.Take(at.Epoch, at.Step)
 	t.yieldRows()
 	t.Method.BeginSteps(at.Epoch, at.Step)
-	t.Batches.Begin(ctx, at.Epoch, at.Step)
 	defer t.Batches.End()
 	defer t.Method.EndSteps()
 	defer t.round(false)
@@ -39,10 +38,11 @@ func (t *Trainer) Steps(ctx context.Context) error {
 	t.begun = time.Now()
 	defer func() { t.Lead().Clock() }()
 	if at.Step == 0 {
-		if err := t.completeRows(ctx); err != nil {
+		if err := t.completeRows(ctx); err != nil { // before batches ask for some of them
 			return err
 		}
 	}
+	t.Batches.Begin(ctx, at.Epoch, at.Step)
 	for step := at.Step; step < t.Batches.Steps; step++ {
 		if ctx.Err() != nil {
 			return t.Stopped(ctx)
