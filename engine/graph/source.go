@@ -35,7 +35,8 @@ type Meta struct {
 	Weighted bool
 	Features int  // columns, 0: none
 	Sparse   bool // features come as sparse rows
-	// NonZeros is the number of entries of sparse features.
+	// NonZeros is the number of entries of sparse features. Of a graph with types it may be more:
+	// zeros of dense features are left out.
 	NonZeros uint64
 	Classes  int     // or columns of other targets
 	Targets  Targets `json:",omitempty"`

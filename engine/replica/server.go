@@ -24,8 +24,12 @@ const (
 // has, its vertices, flags, its edges, and what the types of its graph take.
 const record = 28
 
-// mostEdges bounds the edges of a shard, so that sums of sizes don't overflow.
-const mostEdges = 1 << 48
+// mostEdges bounds the edges of a shard, so that sums of sizes don't overflow. Where edges have rows
+// of features there are fewer: an edge takes at most edgeBytes beside its row.
+const (
+	mostEdges = 1 << 48
+	edgeBytes = 8
+)
 
 // The flags of a size.
 const (
@@ -140,7 +144,7 @@ func readSizes(b []byte, shards int) (map[int]graph.SkeletonSize, error) {
 	for ; len(b) > 0; b = b[record:] {
 		u := binary.LittleEndian.Uint32
 		shard, splits, vertices, flags, edges, types := u(b), u(b[4:]), u(b[8:]), u(b[12:]), binary.LittleEndian.Uint64(b[16:]), u(b[24:])
-		if uint64(shard) >= uint64(shards) || splits > graph.MaxSplits || vertices > graph.MaxVertices || flags >= edgeRow*(4*graph.MaxEdgeFeatures+1) || flags/edgeRow%2 != 0 || edges > mostEdges || types > graph.MaxTypesBytes {
+		if uint64(shard) >= uint64(shards) || splits > graph.MaxSplits || vertices > graph.MaxVertices || flags >= edgeRow*(4*graph.MaxEdgeFeatures+1) || flags/edgeRow%2 != 0 || edges > mostEdges*edgeBytes/(edgeBytes+uint64(flags/edgeRow)) || types > graph.MaxTypesBytes {
 			return nil, fmt.Errorf("shard %d can't have %d splits, %d vertices, %d edges and %d bytes of types", shard, splits, vertices, edges, types)
 		}
 		to[int(shard)] = graph.SkeletonSize{

@@ -149,7 +149,7 @@ func TestSizesAreChecked(t *testing.T) {
 	}
 	for _, b := range [][]byte{
 		size(8, 0, 0, 0, 0, 0, 0), size(0, graph.MaxSplits+1, 0, 0, 0, 0, 0), size(0, 0, 1<<31, 0, 0, 0, 0), size(0, 0, 0, 4, 0, 0, 0), size(0, 0, 0, 0, 1, 1<<16, 0),
-		size(0, 0, 0, 0, 0, 0, graph.MaxTypesBytes+1),
+		size(0, 0, 0, 0, 0, 0, graph.MaxTypesBytes+1), size(0, 0, 0, edgeRow*edgeBytes, 1, 1<<15, 0),
 	} {
 		if _, err := readSizes(b, 8); err == nil || !strings.Contains(err.Error(), "can't have") {
 			t.Errorf("%v: %v", b, err)

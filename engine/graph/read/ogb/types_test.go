@@ -133,6 +133,7 @@ func FuzzOGBTypes(f *testing.F) {
 	for i, name := range names {
 		f.Add(byte(i), []byte(raw[name]))
 	}
+	f.Add(byte(0), []byte("0,0\n1,0\n1,2"))
 	f.Fuzz(func(t *testing.T, which byte, b []byte) {
 		if len(b) > 1<<16 {
 			return
