@@ -1,6 +1,7 @@
 package forecast_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -88,6 +89,19 @@ func TestBytesOfIsolatedPairs(t *testing.T) {
 				r.Batch = 700
 				t.Run(fmt.Sprint(model, nodes, set), func(t *testing.T) { compare(t, r, shards, nodes) })
 			}
+			r := linking(model, strategy.Given("grappa", "grappa.period=1", "grappa.groups=3"))
+			if r.Batch = 200; model == "sage" {
+				if err := r.LearnTriples(dataset.About{Triples: enginetest.TripleRelations, Given: enginetest.GivenTriples()}, false); err != nil {
+					t.Fatal(err)
+				}
+				t.Run(fmt.Sprint("triples", nodes), func(t *testing.T) { compare(t, r, enginetest.Triples(t, 5), nodes) })
+				continue
+			}
+			src := enginetest.Typed("wrote", "edited")
+			if err := errors.Join(r.Set("link.relation", "wrote", strategies.All.Declared()), r.LearnRelation(src.Meta().Types)); err != nil {
+				t.Fatal(err)
+			}
+			t.Run(fmt.Sprint("relation", nodes), func(t *testing.T) { compare(t, r, enginetest.Cut(t, src, 5, ""), nodes) })
 		}
 	}
 }

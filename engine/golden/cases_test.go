@@ -139,6 +139,7 @@ var variants = []variant{
 	{name: "centric,triples", strategy: "centric", task: "link", triples: true, exact: true},
 	{name: "leap,triples,stay", strategy: "leap", task: "link", triples: true, exact: true, set: []string{"leap.mode=stay"}},
 	{name: "leap,triples,migrate", strategy: "leap", task: "link", triples: true, exact: true, set: []string{"leap.mode=migrate", "leap.cache=40"}},
+	{name: "grappa,triples", strategy: "grappa", task: "link", triples: true, set: []string{"grappa.period=1", "grappa.groups=3"}},
 	{name: "leap,triples,softmax", strategy: "leap", task: "link", triples: true, set: []string{"train.loss=sampled_softmax", "link.negatives=3", "link.ranks=20", "train.metric=mrr"}},
 
 	{name: "graph", strategy: "graph", full: true, set: []string{"pipe.ways=3"}},
