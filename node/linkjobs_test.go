@@ -24,7 +24,7 @@ func TestJobsOfLinks(t *testing.T) {
 		by := r
 		by.Strategy = "p3"
 		_, err := on.API().StartJob(t.Context(), by)
-		refused(t, "p3", err, "--strategy p3 learns no links, and the task is link: choose one of single, centric, leap")
+		refused(t, "p3", err, "--strategy p3 learns no links, and the task is link: choose one of single, centric, leap, grappa")
 		id, err := on.API().StartJob(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)

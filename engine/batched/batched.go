@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/tables"
@@ -33,6 +34,8 @@ type Batched struct {
 	Updates updates // how models are updated
 	// Labels appends the labels of seed vertices; nil: their owners are asked.
 	Labels func(to []int32, roots []uint32) ([]int32, error)
+	// Regions returns where pairs are learnt now; nil: all are.
+	Regions func() *link.Regions
 	// Ready prepares a group of a step just before it is computed, where Prepare has not,
 	// and returns how long that took; nil: Prepare has prepared all.
 	Ready func(ctx context.Context, s *slot.Slot, group int) (waited time.Duration, err error)
@@ -248,7 +251,7 @@ func (b *Batched) Learn(l *train.Learner, s *slot.Slot, g *slot.Group) (loss flo
 	dz := t.Work.Alloc(t.Device.Type(), z.Rows, z.Cols)
 	finite := false
 	t.Ask()
-	loss = l.Task.Loss(t.Device, dz, z, g.Labels, b.Updates.Models(l)/float64(len(s.Roots)))
+	loss = l.Task.Loss(t.Device, dz, z, g.Labels, b.Updates.Models(l)/float64(b.seeds(s)))
 	if train.IsNumber(loss) {
 		scaleBy(l, g, dz)
 		b.Layers.Backward(l, s, g, dz)

@@ -23,7 +23,7 @@ import (
 func (b *Batched) Prepare(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
 	s.Staged.Free()
 	s.Forget()
-	b.deal(s, epoch)
+	b.Deal(s, epoch)
 	return b.PrepareDealt(ctx, h, s, epoch)
 }
 
@@ -51,16 +51,35 @@ func (b *Batched) PrepareDealt(ctx context.Context, h *slot.Worker, s *slot.Slot
 func (b *Batched) Draw(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
 	s.Staged.Free()
 	s.Forget()
-	b.deal(s, epoch)
+	b.Deal(s, epoch)
 	return b.draw(ctx, h, s, epoch)
 }
 
-// deal deals the seeds of the slot.
-func (b *Batched) deal(s *slot.Slot, epoch int) {
-	if links := b.Run.Data.Links; links != nil {
-		s.Pairs.Begin(links, s.Roots, epoch)
-	}
+// Deal deals the seeds of the slot.
+func (b *Batched) Deal(s *slot.Slot, epoch int) {
+	b.BeginPairs(&s.Pairs, s.Roots, epoch)
 	b.Dealing.Deal(s)
+}
+
+// BeginPairs begins a step with the pairs at some places, where pairs are learnt.
+func (b *Batched) BeginPairs(to *link.Batch, places []uint32, epoch int) {
+	links := b.Run.Data.Links
+	if links == nil {
+		return
+	}
+	var within *link.Regions
+	if b.Regions != nil {
+		within = b.Regions()
+	}
+	to.Begin(links, places, epoch, within)
+}
+
+// seeds returns how many seeds of all nodes the step learns.
+func (b *Batched) seeds(s *slot.Slot) int {
+	if b.Run.Data.Links != nil {
+		return s.Pairs.Count()
+	}
+	return len(s.Roots)
 }
 
 func (b *Batched) draw(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {

@@ -23,10 +23,10 @@ func (b *Batched) Look(ctx context.Context, h *slot.Looker, o *slot.Outline, epo
 
 // Outline deals the seed vertices of a step, and counts what they reach.
 func (b *Batched) Outline(ctx context.Context, h *slot.Looker, o *slot.Outline, epoch int) error {
-	if links := b.Run.Data.Links; links == nil {
+	if b.Run.Data.Links == nil {
 		o.Dealt = b.Dealing.Of(o.Dealt, o.Roots, b.Dealing.Self)
 	} else {
-		o.Pairs.Begin(links, o.Roots, epoch)
+		b.BeginPairs(&o.Pairs, o.Roots, epoch)
 		o.Dealt = b.Dealing.Of(o.Dealt, o.Pairs.Sources(), b.Dealing.Self)
 		for i := range o.Dealt {
 			o.Dealt[i].Roots, _ = o.Pairs.Ends(nil, nil, o.Dealt[i].Roots)

@@ -290,6 +290,7 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 			return err
 		}
 	}
+	j.counter.confined(look.sight)
 	edges := j.edgesOfOthers(m)
 	r.Sharded = n > 1 && look.sight == nil && j.Graph.pairs == nil && sharded(settings, edges, j.Memory)
 	look.sharded = r.Sharded
@@ -340,7 +341,7 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 	r.Parts, r.Seconds = t.epoch(j.seeds())
 	agree := rates.agree(n)
 	r.Parts.Wait, r.Seconds = r.Parts.Wait+agree, r.Seconds+agree
-	if !r.Sharded && look.sight == nil {
+	if !r.Sharded && (look.sight == nil || j.Graph.pairs != nil) {
 		worst.edges = edges
 	}
 	return j.fits(m, worst, r, look.sight != nil)

@@ -3,6 +3,7 @@ package forecast
 import (
 	"math"
 
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -26,6 +27,8 @@ type Isolation struct {
 type Sight interface {
 	// Within makes a sampler draw from what the group of some seed vertices sees.
 	Within(s *sample.Sampler, roots []uint32) error
+	// Regions returns which pairs its groups learn, of a graph whose pairs are learnt.
+	Regions() *link.Regions
 	// Brought returns what nodes bring so that their groups see it.
 	Brought() (Brought, error)
 }

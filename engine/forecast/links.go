@@ -23,8 +23,23 @@ func Link(ctx context.Context, d *dataset.Graph, r *recipe.Recipe) error {
 
 // pairing is the pairs of the step that is counted. Its seed vertices are places of pairs.
 type pairing struct {
-	of    *link.Pairs
-	batch link.Batch
+	of     *link.Pairs
+	within *link.Regions // of the strategy that is counted; nil: it learns all pairs
+	batch  link.Batch
+}
+
+// Pairs returns the pairs that are learnt; nil: vertices are.
+func (g *Graph) Pairs() *link.Pairs { return g.pairs }
+
+// confined has the pairs counted that a strategy learns, by what its groups see; nil: all.
+func (c *counter) confined(s Sight) {
+	switch {
+	case c.pairs == nil:
+	case s == nil:
+		c.pairs.within = nil
+	default:
+		c.pairs.within = s.Regions()
+	}
 }
 
 // dealt returns what is dealt of a step: the sources of pairs where these are learnt.
@@ -32,7 +47,7 @@ func (c *counter) dealt(batch []uint32) []uint32 {
 	if c.pairs == nil {
 		return batch
 	}
-	c.pairs.batch.Begin(c.pairs.of, batch, looked)
+	c.pairs.batch.Begin(c.pairs.of, batch, looked, c.pairs.within)
 	return c.pairs.batch.Sources()
 }
 

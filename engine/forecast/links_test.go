@@ -1,6 +1,8 @@
 package forecast_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -75,6 +77,35 @@ func TestBytesOfLinks(t *testing.T) {
 	}
 }
 
+// So are those of groups that learn pairs in isolation, with what the second epoch's view brings.
+func TestBytesOfIsolatedPairs(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	for _, model := range []string{"gcn", "sage"} {
+		for _, nodes := range []int{2, 3} {
+			for _, set := range [][]string{
+				{"grappa.groups=3"}, {"grappa.groups=5", "grappa.loader=strict", "grappa.swept=1"}, {"grappa.groups=4", "grappa.loader=halo-sampled", "grappa.cap=90"}, {"grappa.groups=4", "grappa.depth=2", "grappa.sweep=off"},
+			} {
+				r := linking(model, strategy.Given("grappa", append([]string{"grappa.period=1"}, set...)...))
+				r.Batch = 700
+				t.Run(fmt.Sprint(model, nodes, set), func(t *testing.T) { compare(t, r, shards, nodes) })
+			}
+			r := linking(model, strategy.Given("grappa", "grappa.period=1", "grappa.groups=3"))
+			if r.Batch = 200; model == "sage" {
+				if err := r.LearnTriples(dataset.About{Triples: enginetest.TripleRelations, Given: enginetest.GivenTriples()}, false); err != nil {
+					t.Fatal(err)
+				}
+				t.Run(fmt.Sprint("triples", nodes), func(t *testing.T) { compare(t, r, enginetest.Triples(t, 5), nodes) })
+				continue
+			}
+			src := enginetest.Typed("wrote", "edited")
+			if err := errors.Join(r.Set("link.relation", "wrote", strategies.All.Declared()), r.LearnRelation(src.Meta().Types)); err != nil {
+				t.Fatal(err)
+			}
+			t.Run(fmt.Sprint("relation", nodes), func(t *testing.T) { compare(t, r, enginetest.Cut(t, src, 5, ""), nodes) })
+		}
+	}
+}
+
 // So is their memory, with embeddings and pairs.
 func TestMemoryOfLinks(t *testing.T) {
 	src, err := generate.New(generate.Options{Kind: "sbm", Vertices: 20_000, Edges: 100_000, Features: 100, Classes: 8, Communities: 64, Inside: 0.9, Seed: 3})
@@ -82,10 +113,16 @@ func TestMemoryOfLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	shards := traintest.Cut(t, src, 16)
-	for _, nodes := range []int{2, 4} {
-		r := linking("sage", bringing(strategy.Given("leap")))
+	for _, c := range []struct {
+		nodes int
+		by    strategy.Settings
+	}{
+		{2, bringing(strategy.Given("leap"))}, {4, bringing(strategy.Given("leap"))},
+		{2, strategy.Given("grappa", "grappa.period=1", "grappa.groups=4")}, {4, strategy.Given("grappa", "grappa.period=1", "grappa.groups=4", "grappa.loader=strict")},
+	} {
+		r := linking("sage", c.by)
 		r.Model.Layers, r.Model.Hidden, r.Batch, r.Fanouts, r.Links.Width = 2, 64, 512, []int{10, 5}, 64
-		ratio, what := memoryOf(t, r, shards, nodes)
+		ratio, what := memoryOf(t, r, shards, c.nodes)
 		if t.Log(what); ratio < 0.85 || ratio > 1.15 {
 			t.Error(what)
 		}

@@ -91,6 +91,10 @@ var variants = []variant{
 	{name: "leap,links,sweep", strategy: "leap", task: "link", models: some, sweep: []float64{0.01, 0.03}, set: []string{"link.negatives=3", "train.metric=average_precision"}},
 	{name: "leap,links,distmult", strategy: "leap", task: "link", models: some, set: []string{"link.decoder=distmult", "train.loss=margin", "link.negatives=source:2", "leap.mode=stay"}},
 	{name: "centric,links,mlp", strategy: "centric", task: "link", models: some, set: []string{"link.decoder=mlp", "train.loss=bpr", "link.negatives=batch:2", "link.ranks=30", "train.metric=mrr"}},
+	{name: "grappa,links", strategy: "grappa", task: "link", models: some, set: []string{"grappa.period=1"}},
+	{name: "grappa,links,strict", strategy: "grappa", task: "link", models: some, set: []string{"grappa.period=1", "grappa.loader=strict", "grappa.groups=3", "grappa.swept=1", "link.negatives=batch:2", "link.decoder=mlp", "train.loss=bpr"}},
+	{name: "grappa,links,source", strategy: "grappa", task: "link", models: some, set: []string{"grappa.loader=halo-sampled", "grappa.cap=60", "grappa.sweep=off", "grappa.phases=2", "link.negatives=source:3"}},
+	{name: "grappa,links,one", strategy: "grappa", task: "link", exact: true, models: some, set: []string{"grappa.groups=1"}},
 	{name: "p3,links", strategy: "p3", task: "link", models: some},
 	{name: "graph,links", strategy: "graph", task: "link", models: some},
 
@@ -135,6 +139,7 @@ var variants = []variant{
 	{name: "centric,triples", strategy: "centric", task: "link", triples: true, exact: true},
 	{name: "leap,triples,stay", strategy: "leap", task: "link", triples: true, exact: true, set: []string{"leap.mode=stay"}},
 	{name: "leap,triples,migrate", strategy: "leap", task: "link", triples: true, exact: true, set: []string{"leap.mode=migrate", "leap.cache=40"}},
+	{name: "grappa,triples", strategy: "grappa", task: "link", triples: true, set: []string{"grappa.period=1", "grappa.groups=3"}},
 	{name: "leap,triples,softmax", strategy: "leap", task: "link", triples: true, set: []string{"train.loss=sampled_softmax", "link.negatives=3", "link.ranks=20", "train.metric=mrr"}},
 
 	{name: "graph", strategy: "graph", full: true, set: []string{"pipe.ways=3"}},

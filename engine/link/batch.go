@@ -18,6 +18,7 @@ const yes = 1
 // A Batch is the pairs of one step. All nodes of a run make the same one. It keeps its memory.
 type Batch struct {
 	of      *Pairs
+	within  *Regions // nil: all pairs are learnt
 	epoch   uint64
 	sources []uint32
 	pairs   []Pair // by source, then by target, then by relation
@@ -26,17 +27,22 @@ type Batch struct {
 	marked  []bool           // of a block's vertices: they are among ends
 }
 
-// Begin begins a step with some training pairs, which are given by their places.
-func (b *Batch) Begin(of *Pairs, places []uint32, epoch int) {
+// Begin begins a step with some training pairs, which are given by their places. Those that lie
+// outside of regions are left out: the step is one of the others, and so are its loss, its negatives
+// and what is pruned.
+func (b *Batch) Begin(of *Pairs, places []uint32, epoch int, within *Regions) {
 	if b.at == nil {
 		b.at, b.ends = map[uint32]int32{}, map[uint32]struct{}{}
 	}
-	b.of, b.epoch = of, uint64(epoch)
+	b.of, b.within, b.epoch = of, within, uint64(epoch)
 	b.sources, b.pairs = b.sources[:0], b.pairs[:0]
 	clear(b.ends)
 	clear(b.at)
 	for _, i := range places {
 		pair := of.Of[graph.Train][i]
+		if within != nil && !within.Has(pair) {
+			continue
+		}
 		if _, known := b.at[pair.Source]; !known {
 			b.at[pair.Source] = 0
 			b.sources = append(b.sources, pair.Source)
@@ -51,6 +57,9 @@ func (b *Batch) Begin(of *Pairs, places []uint32, epoch int) {
 func compare(a, b Pair) int {
 	return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Relation, b.Relation))
 }
+
+// Count returns how many pairs the step learns. All nodes find the same.
+func (b *Batch) Count() int { return len(b.pairs) }
 
 // Sources returns the sources of the pairs, each once, in the order of the step. Who computes a
 // source computes all of its pairs.
@@ -77,7 +86,7 @@ func (b *Batch) Ends(to []uint32, words []int32, sources []uint32) (vertices []u
 			words = append(words, first, row(of.Target), relation|yes)
 			for n := range b.of.Negatives {
 				if b.of.Relations > 0 {
-					no := b.of.corrupt(of, b.epoch, n)
+					no := b.of.corrupt(of, b.epoch, n, b.within.of(of.Source))
 					words = append(words, row(no.Source), row(no.Target), relation)
 					continue
 				}

@@ -96,15 +96,15 @@ func TestNegativesAreNoEdges(t *testing.T) {
 	for part := graph.Train; part <= graph.Test; part++ {
 		for _, of := range p.Of[part] {
 			for epoch := range uint64(3) {
-				v := p.negative(of, epoch, 1)
+				v := p.negative(of, epoch, 1, nil)
 				edge := all[Pair{Source: of.Source, Target: v}] || all[Pair{Source: v, Target: of.Source}]
 				if v == of.Source || edge && (epoch == 0 || !p.Hidden(of.Source, v, 0)) {
 					t.Fatalf("in epoch %d the negative of %v is %d", epoch, of, v)
 				}
-				if v != p.negative(of, epoch, 1) {
+				if v != p.negative(of, epoch, 1, nil) {
 					t.Fatal("drawn again, a negative is another")
 				}
-				if v != p.negative(of, epoch, 2) && v != p.negative(of, epoch+1, 1) {
+				if v != p.negative(of, epoch, 2, nil) && v != p.negative(of, epoch+1, 1, nil) {
 					differ++
 				}
 			}
@@ -122,7 +122,7 @@ func TestVerticesJoinedToAllHaveNegatives(t *testing.T) {
 	if p.whole, err = sample.NewTopology([]*graph.Shard{{Vertices: 2, Total: 2, Indptr: []int64{0, 1, 2}, Indices: []int32{1, 0}}}); err != nil {
 		t.Fatal(err)
 	}
-	if v := p.negative(Pair{Source: 0, Target: 1}, 1, 0); v > 1 {
+	if v := p.negative(Pair{Source: 0, Target: 1}, 1, 0, nil); v > 1 {
 		t.Errorf("vertex %d of 2", v)
 	}
 }
@@ -135,13 +135,13 @@ func TestWordsOfAStep(t *testing.T) {
 	p, _ := pairsOf(t, &s, 3)
 	var b Batch
 	places := []uint32{5, 900, 17, 18, 19, 20, 21, 2000}
-	b.Begin(p, places, 4)
+	b.Begin(p, places, 4, nil)
 	want := map[[2]uint32]int32{}
 	for _, i := range places {
 		of := p.Of[graph.Train][i]
 		want[[2]uint32{of.Source, of.Target}] = 1
 		for n := range 2 {
-			want[[2]uint32{of.Source, p.negative(of, 4, n)}] = 0
+			want[[2]uint32{of.Source, p.negative(of, 4, n, nil)}] = 0
 		}
 	}
 	got := map[[2]uint32]int32{}
@@ -172,7 +172,7 @@ func TestAStepAllocatesNothing(t *testing.T) {
 	var ends []uint32
 	var words []int32
 	one := func() {
-		b.Begin(p, []uint32{5, 900, 17, 18}, 4)
+		b.Begin(p, []uint32{5, 900, 17, 18}, 4, nil)
 		ends, words = b.Ends(ends[:0], words[:0], b.Sources())
 	}
 	one()
@@ -201,7 +201,7 @@ func TestScores(t *testing.T) {
 		loss := 0.0
 		for i := 0; i < len(pairs); i += step {
 			of := pairs[i]
-			yes, no := s.logit(rows, columns, nil, of), s.logit(rows, columns, nil, Pair{Source: of.Source, Target: p.negative(of, 0, 0)})
+			yes, no := s.logit(rows, columns, nil, of), s.logit(rows, columns, nil, Pair{Source: of.Source, Target: p.negative(of, 0, 0, nil)})
 			sides[metric.With], sides[metric.Without] = append(sides[metric.With], yes), append(sides[metric.Without], no)
 			loss += (math.Log1p(math.Exp(-yes)) + math.Log1p(math.Exp(no))) / 2
 		}

@@ -11,7 +11,7 @@ import (
 // sources see them.
 func negativesOf(p *Pairs, places []uint32, epoch, parts int) map[Pair][]uint32 {
 	var b Batch
-	b.Begin(p, places, epoch)
+	b.Begin(p, places, epoch, nil)
 	all := map[Pair][]uint32{}
 	for some := range slices.Chunk(b.Sources(), (len(b.Sources())+parts-1)/parts) {
 		ends, words := b.Ends(nil, nil, some)

@@ -31,15 +31,15 @@ func (s *Scorer) rank(rows []float32, columns int, w []float64, of Pair, logit f
 			above++
 		}
 	}
-	candidates := s.of.candidates()
+	candidates := s.of.candidates(nil)
 	if s.of.Ranks == All {
 		for i := range candidates {
-			count(s.of.candidate(i))
+			count(s.of.candidate(nil, i))
 		}
 	} else {
 		draws := s.of.negatives.With(0).With(uint64(of.Source)).With(uint64(of.Target)).With(ranked).Draws()
 		for range s.of.Ranks {
-			count(s.of.candidate(int(draws.Below(uint64(candidates)))))
+			count(s.of.candidate(nil, int(draws.Below(uint64(candidates)))))
 		}
 	}
 	return 1 + float64(above) + float64(beside)/2

@@ -104,7 +104,7 @@ func TestPairsOfARelation(t *testing.T) {
 				}
 			}
 			for epoch := range uint64(3) {
-				v := p.negative(of, epoch, 0)
+				v := p.negative(of, epoch, 0, nil)
 				no := Pair{Source: of.Source, Target: v}
 				if !targets[v] || p.edge(no.Source, no.Target) && (epoch == 0 || !p.held(no.Source, no.Target)) {
 					t.Fatalf("in epoch %d the negative of %v is %d", epoch, of, v)
@@ -115,8 +115,8 @@ func TestPairsOfARelation(t *testing.T) {
 	if len(left) > 0 {
 		t.Errorf("%d of %d edges are in no part", len(left), all)
 	}
-	if p.candidates() != len(targets) {
-		t.Errorf("%d vertices may be negatives, and the relation ends at %d", p.candidates(), len(targets))
+	if p.candidates(nil) != len(targets) {
+		t.Errorf("%d vertices may be negatives, and the relation ends at %d", p.candidates(nil), len(targets))
 	}
 	if p.edge(other.Source, other.Target) && !slices.ContainsFunc(p.Of[:], func(of []Pair) bool { return slices.Contains(of, other) }) {
 		t.Errorf("an edge of another relation, %v, counts as one of this", other)
@@ -144,7 +144,7 @@ func TestRanksOfARelation(t *testing.T) {
 		t.Errorf("the pair has the rank %g", rank)
 	}
 	rows[of.Target] = 1
-	if rank := s.rank(rows, 1, nil, of, s.logit(rows, 1, nil, of)); rank < 2 || rank > float64(p.candidates()) {
+	if rank := s.rank(rows, 1, nil, of, s.logit(rows, 1, nil, of)); rank < 2 || rank > float64(p.candidates(nil)) {
 		t.Errorf("among equals the pair has the rank %g", rank)
 	}
 	p.Ranks = 50

@@ -225,10 +225,20 @@ func TestRefusals(t *testing.T) {
 	about := dataset.About{Vertices: 100, Edges: 1000, Features: 5}
 	for want, change := range map[string]func(r *recipe.Recipe, about *dataset.About){
 		"": func(*recipe.Recipe, *dataset.About) {},
-		"{strategy} p3 learns no links, and the task is link: choose one of single, centric, leap":                   func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "p3" },
-		"{strategy} auto learns no links, and the task is link: choose one of single, centric, leap":                 func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "auto" },
-		"{strategy} pipe learns no links, and the task is link: choose one of single, centric, leap":                 func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "pipe" },
-		"{leap.sync_every} is 3, and the task is link, which adds up gradients in each step: leave it out":           func(r *recipe.Recipe, _ *dataset.About) { r.Sharing = strategy.Given("leap", "leap.sync_every=3") },
+		"{strategy} p3 learns no links, and the task is link: choose one of single, centric, leap, grappa":   func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "p3" },
+		"{strategy} auto learns no links, and the task is link: choose one of single, centric, leap, grappa": func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "auto" },
+		"{strategy} pipe learns no links, and the task is link: choose one of single, centric, leap, grappa": func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "pipe" },
+		"{leap.sync_every} is 3, and the task is link, which adds up gradients in each step: leave it out":   func(r *recipe.Recipe, _ *dataset.About) { r.Sharing = strategy.Given("leap", "leap.sync_every=3") },
+		"grappa.correction=node weighs the losses of vertices by the neighbours that their groups see, and a pair": func(r *recipe.Recipe, _ *dataset.About) {
+			r.Sharing = strategy.Given("grappa", "grappa.correction=node")
+		},
+		"grappa.loss=groups weighs groups by their vertices, and {task} link learns pairs: leave it out": func(r *recipe.Recipe, _ *dataset.About) { r.Sharing = strategy.Given("grappa", "grappa.loss=groups") },
+		"grappa.average_every=2: {task} link adds up gradients in each step: leave it out": func(r *recipe.Recipe, _ *dataset.About) {
+			r.Sharing = strategy.Given("grappa", "grappa.average_every=2")
+		},
+		"{grappa.switch}=plateau needs validation edges to compare epochs by, and {edge-split} leaves none": func(r *recipe.Recipe, _ *dataset.About) {
+			r.Sharing, r.Links.Split = strategy.Given("grappa", "grappa.switch=plateau"), [3]float64{0.9, 0, 0.1}
+		},
 		"{topology} is sharded, and {task} link is learnt where each node has all edges: leave it out":               func(r *recipe.Recipe, _ *dataset.About) { r.Sharing = strategy.Given("leap", "topology=sharded") },
 		"{split} is 1, and {task} link splits edges and not vertices: leave it out, and give {edge-split}":           func(r *recipe.Recipe, _ *dataset.About) { r.Split = 1 },
 		"{batch} is full, and no messages pass along the edges of a step of {task} link, so that none would be left": func(r *recipe.Recipe, _ *dataset.About) { r.Batch = 0 },

@@ -137,9 +137,9 @@ func (r *Score) rank(rank float64) {
 // against returns the negative that a pair is compared with in all evaluations.
 func (p *Pairs) against(of Pair) Pair {
 	if p.Relations > 0 {
-		return p.corrupt(of, 0, 0)
+		return p.corrupt(of, 0, 0, nil)
 	}
-	return Pair{Source: of.Source, Target: p.negative(of, 0, 0)}
+	return Pair{Source: of.Source, Target: p.negative(of, 0, 0, nil)}
 }
 
 // logit returns the logit of an edge.

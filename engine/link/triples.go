@@ -104,13 +104,13 @@ func (p *Pairs) has(of Pair, seen bool) bool {
 
 // corrupt returns the number-th negative of a triple in an epoch, or in evaluations, which are
 // epoch 0: either its head or its tail is another vertex, each as often, as Bordes et al. (2013)
-// drew them. It is no triple, as far as is known in the epoch.
-func (p *Pairs) corrupt(of Pair, epoch uint64, number int) Pair {
+// drew them. It is no triple, as far as is known in the epoch, and lies in a region.
+func (p *Pairs) corrupt(of Pair, epoch uint64, number int, in *region) Pair {
 	key := p.negatives.With(epoch).With(uint64(of.Source)).With(uint64(of.Target)).With(uint64(of.Relation)).With(uint64(number))
 	draws, no := key.Draws(), of
 	head := draws.Next()&1 == 0
 	for range tries {
-		if v := uint32(draws.Below(uint64(p.whole.Vertices()))); head {
+		if v := p.candidate(in, int(draws.Below(uint64(p.candidates(in))))); head {
 			no.Source = v
 		} else {
 			no.Target = v

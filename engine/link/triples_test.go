@@ -90,11 +90,11 @@ func TestNegativesOfTriples(t *testing.T) {
 	heads, tails, unseen, others := 0, 0, 0, 0
 	for _, of := range p.Of[graph.Train] {
 		for epoch := range uint64(3) {
-			no := p.corrupt(of, epoch, 1)
-			if no != p.corrupt(of, epoch, 1) {
+			no := p.corrupt(of, epoch, 1, nil)
+			if no != p.corrupt(of, epoch, 1, nil) {
 				t.Fatal("drawn again, a negative is another")
 			}
-			if no != p.corrupt(of, epoch, 2) {
+			if no != p.corrupt(of, epoch, 2, nil) {
 				others++
 			}
 			switch {
@@ -127,7 +127,7 @@ func TestWordsOfTriples(t *testing.T) {
 	p := ofTriples(t, func(s *Spec) { s.Negatives = 3 })
 	places := []uint32{5, 90, 17, 18, 19, 20, 21, 200}
 	var b Batch
-	b.Begin(p, places, 4)
+	b.Begin(p, places, 4, nil)
 	type word struct {
 		Pair
 		is bool
@@ -137,7 +137,7 @@ func TestWordsOfTriples(t *testing.T) {
 		of := p.Of[graph.Train][i]
 		want[word{of, true}] = true
 		for n := range 3 {
-			want[word{p.corrupt(of, 4, n), false}] = true
+			want[word{p.corrupt(of, 4, n, nil), false}] = true
 		}
 	}
 	sources := b.Sources()
@@ -272,7 +272,7 @@ func TestAStepOfTriplesAllocatesNothing(t *testing.T) {
 	var ends []uint32
 	var words []int32
 	one := func() {
-		b.Begin(p, []uint32{5, 90, 17, 18}, 4)
+		b.Begin(p, []uint32{5, 90, 17, 18}, 4, nil)
 		ends, words = b.Ends(ends[:0], words[:0], b.Sources())
 	}
 	one()

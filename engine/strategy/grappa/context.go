@@ -84,3 +84,6 @@ func (c *Context) Index() (bytes uint64) {
 
 // Bytes returns how much is copied of the graph's edges.
 func (c *Context) Bytes() uint64 { return c.Topology.Copied() }
+
+// Inner reports whether a vertex is in a base or a swept shard.
+func (c *Context) Inner(v uint32) bool { return c.inner.Has(v) }

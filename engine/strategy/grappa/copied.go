@@ -6,7 +6,16 @@ import (
 	"github.com/hopmesh/hopmesh/engine/vicinity"
 )
 
+// turns reports whether what groups see ever changes.
 func (o *outlook) turns() bool { return o.settings.sweeps() && o.schedule.Groups() > 1 }
+
+// views returns how many views there are at once.
+func (o *outlook) views() int {
+	if o.turns() {
+		return 2
+	}
+	return 1
+}
 
 // context builds what a group sees of a graph that is here.
 func (o *outlook) context(group, super int, in *vicinity.Vault) (*Context, error) {
@@ -30,7 +39,7 @@ func (o *outlook) copied(to *vicinity.Vault, node int, rows *vicinity.Set) error
 	var ids []int32
 	for shard := range o.Layout.Owners {
 		first, end := o.Layout.Firsts[shard], o.Layout.Firsts[shard+1]
-		if o.Holds(node, shard) || rows.Count(first, end) == 0 {
+		if o.knows(node, shard) || rows.Count(first, end) == 0 {
 			continue
 		}
 		n, edges := int(end-first), 0

@@ -8,6 +8,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/cora"
 	"github.com/hopmesh/hopmesh/engine/graph/read"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 )
@@ -53,5 +55,25 @@ func TestCoraInIsolation(t *testing.T) {
 	}
 	if all := fmt.Sprint(mean); mean["halo"] < mean["strict"]+0.02 || mean["strict"] < mean["fixed"]+0.1 || mean["halo"] < 0.74 {
 		t.Error(all)
+	}
+}
+
+// Citations are found by four groups with a halo and a sweep nearly as well as by one machine.
+func TestCoraLinksInIsolation(t *testing.T) {
+	shards := traintest.CoraShards(t)
+	mean := map[string]float64{}
+	const seeds = 3
+	for seed := range uint64(seeds) {
+		for groups, settings := range map[string][]string{"one": {"groups=1"}, "four": {"groups=4", "period=10"}} {
+			r := recipe.DefaultRecipe("gcn")
+			r.Learn(task.Named("link"))
+			r.Features, r.Batch, r.Epochs, r.EvalEvery, r.Seed = "none", 512, 60, 5, seed+1
+			r.Sharing = apart(settings...)
+			result, _ := traintest.MustRun(t, r, shards, isolation(train.Options{Threads: 2}))
+			mean[groups] += result.Best.Scores.Metrics.Test[task.ROCAUC] / seeds
+		}
+	}
+	if t.Log(mean); mean["four"] < 0.88 || mean["four"] < mean["one"]-0.03 {
+		t.Errorf("groups have an area under the curve of %v", mean)
 	}
 }

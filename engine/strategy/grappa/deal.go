@@ -1,6 +1,8 @@
 package grappa
 
 import (
+	"slices"
+
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -42,6 +44,20 @@ func NodeOf(l *peer.Layout, s *Schedule, group int) int {
 		}
 	}
 	return most
+}
+
+// without returns the nodes of a layout that a schedule leaves without groups.
+func without(l *peer.Layout, s *Schedule) (nodes []int) {
+	var with []int
+	for g := range s.Groups() {
+		with = append(with, NodeOf(l, s, g))
+	}
+	for node := range l.Nodes {
+		if !slices.Contains(with, node) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
 }
 
 type dealer struct {

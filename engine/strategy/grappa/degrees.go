@@ -26,7 +26,8 @@ const degreeBytes = 4
 func (s *View) bringDegrees(ctx context.Context, run *train.Trainer) error {
 	x := run.Session
 	// All models of a sweep have one form. Whose turn it is, steps change meanwhile.
-	if len(s.far) == 0 || run.Learners[0].Model.Form().Weighting != sample.Symmetric {
+	// Who has all edges has all degrees.
+	if len(s.far) == 0 || run.Data.Links != nil || run.Learners[0].Model.Form().Weighting != sample.Symmetric {
 		return nil
 	}
 	d := &degrees{vicinity.NewPlaces(s.far, uint32(run.Data.Topology.Vertices())), make([]float32, len(s.far))}

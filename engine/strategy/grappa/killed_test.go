@@ -41,12 +41,16 @@ type killing struct {
 	asked   int64 // questions of a run of three nodes that nothing happens to
 }
 
-// killings returns a job by settings of grappa.
-func killings(t *testing.T, settings ...string) *killing {
+// killings returns a job by settings of grappa; links: it learns pairs.
+func killings(t *testing.T, links bool, settings ...string) *killing {
 	t.Helper()
 	k := &killing{shards: traintest.Communities(t, 300), r: traintest.Small("sage")}
 	k.r.Epochs, k.r.Rate, k.r.Batch = 7, 0.2, 90 // which brings validation up and down
 	k.r.Sharing = apart(settings...)
+	if links {
+		k.r = linking(k.r, settings...)
+		k.r.Batch = 250
+	}
 	k.r.Sharing.Deterministic = true
 	k.options = train.Options{Threads: 1, Resume: true, Dataset: "d", Interval: time.Nanosecond}
 	_, k.one = traintest.MustRun(t, k.r, k.shards, train.Options{Threads: 1})
@@ -190,6 +194,7 @@ func killed() map[string][]string {
 		"sampled": {"period=2", "loader=halo-sampled", "cap=30", "groups=4"},
 		"plateau": {"period=2", "switch=plateau", "loader=strict", "swept=1"},
 		"phases":  {"period=2", "groups=5", "phases=2", "prefetch=off"},
+		"links":   {"period=2", "groups=3"},
 	}
 }
 
@@ -227,7 +232,7 @@ func killAny(t *testing.T, layouts int, moments int64, pairs int) {
 	random := rand.New(rand.NewPCG(1, uint64(moments)))
 	kills := 0
 	for i, name := range slices.Sorted(maps.Keys(killed())) {
-		k := killings(t, killed()[name]...)
+		k := killings(t, name == "links", killed()[name]...)
 		of := owners(len(k.shards))
 		each := slices.Sorted(maps.Keys(of))
 		for j := range layouts {

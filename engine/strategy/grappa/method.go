@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,6 +15,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/forecast"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -64,6 +65,7 @@ type Method struct {
 	bounds
 	lent
 	phasing
+	pairing
 	corrector *Corrector
 
 	Now  *View
@@ -89,6 +91,7 @@ func newGrappa(t *train.Trainer) (*Method, error) {
 	settings := Of(&t.Recipe.Sharing)
 	n := &Method{Batched: batched.New(t), settings: &settings}
 	n.Sources, n.Weights = n, n
+	n.Regions = func() *link.Regions { return n.Now.pairs }
 	if settings.Average > 1 && !t.Session.Alone() {
 		schedule, err := NewSchedule(len(t.Data.Shards), n.settings, t.Recipe.Seed)
 		if err != nil {
@@ -142,7 +145,12 @@ func (n *Method) Open(ctx context.Context) (err error) {
 	if err := n.usePhases(phases); err != nil {
 		return err
 	}
-	if !t.Session.Alone() {
+	if t.Data.Links != nil {
+		if err := n.pairing.begin(n.Schedule, &n.layout, t.Data.Links.Of[graph.Train], n.supers()); err != nil {
+			return err
+		}
+	}
+	if !t.Session.Alone() && t.Data.Links == nil {
 		if n.known, err = n.bringLabels(ctx); err != nil {
 			return err
 		}
@@ -170,6 +178,17 @@ func (n *Method) super() int {
 	return (min(t.Place().Epoch, n.Run.Recipe.Epochs) - 1) / n.settings.Period
 }
 
+// supers returns how many super-epochs the job has; of those that plateaus end, a sweep.
+func (n *Method) supers() int {
+	switch {
+	case !n.turns():
+		return 1
+	case n.settings.Switch == onPlateau:
+		return n.Schedule.Slots()
+	}
+	return (n.Run.Recipe.Epochs + n.settings.Period - 1) / n.settings.Period
+}
+
 // notes returns what users should know of how groups are dealt, and of what they will
 // not see.
 func (n *Method) notes() (all []string) {
@@ -182,6 +201,7 @@ func (n *Method) notes() (all []string) {
 		}
 		all = append(all, fmt.Sprintf("grappa has %s, and nodes run whole ones: %s %s, and only %s to compare epochs: choose {grappa.groups}=%d or more, where the dataset has that many shards", recipe.Count(groups, "group"), nodesOf(names), verb(len(names), "trains nothing", "train nothing"), verb(len(names), "helps", "help"), n.moreGroups()))
 	}
+	all = append(all, n.pairing.notes()...)
 	if empty := n.empty(); len(empty) > 0 {
 		all = append(all, fmt.Sprintf("%s no training vertices, and only %s others with what they see: %s", groupsOf(empty), verb(len(empty), "serves", "serve"), "import the dataset with fewer shards, or choose fewer grappa.groups"))
 	}
@@ -195,7 +215,7 @@ func (n *Method) notes() (all []string) {
 	if n.settings.Switch == onPlateau {
 		return append(all, fmt.Sprintf("groups turn to other shards when %s have brought nothing better: if that never comes, they see of other groups what they see now", recipe.Count(period, "epoch")))
 	}
-	supers := (n.Run.Recipe.Epochs + period - 1) / period
+	supers := n.supers()
 	if pairs := len(n.Schedule.Unseen(supers)); pairs > 0 {
 		all = append(all, fmt.Sprintf("%s of %s each are too few for a whole sweep, which has %d: %d of %d pairs of a group and a shard of others never meet: take more {epochs}, or a smaller grappa.period", recipe.Count(supers, "super-epoch"), recipe.Count(period, "epoch"), n.Schedule.Slots(), pairs, n.pairs()))
 	}
@@ -222,6 +242,9 @@ func (n *Method) pairs() (pairs int) {
 
 // empty returns the groups without training vertices.
 func (n *Method) empty() (groups []int) {
+	if n.between != nil {
+		return nil // training pairs are noted by themselves
+	}
 	roots := make([]int, n.Schedule.Groups())
 	for _, v := range n.Run.Data.Training {
 		roots[n.Schedule.Of(n.layout.Shard(v))]++
@@ -471,27 +494,4 @@ func (n *Method) BeginEpoch(ctx context.Context, epoch int) error {
 		n.Ahead(ctx, next)
 	}
 	return nil
-}
-
-// checkIsolation returns an error if the recipe can't be trained in isolated groups.
-func checkIsolation(r *recipe.Recipe, about dataset.About) error {
-	settings := Of(&r.Sharing)
-	if settings.Switch == onPlateau && about.Splits[r.Split].Val == 0 {
-		return fmt.Errorf("{grappa.switch}=plateau needs validation vertices to compare epochs by, and split %d has none: leave it out, or choose another {split}", r.Split)
-	}
-	return CheckModel(&settings, r.Model)
-}
-
-// without returns the nodes of a layout that a schedule leaves without groups.
-func without(l *peer.Layout, s *Schedule) (nodes []int) {
-	var with []int
-	for g := range s.Groups() {
-		with = append(with, NodeOf(l, s, g))
-	}
-	for node := range l.Nodes {
-		if !slices.Contains(with, node) {
-			nodes = append(nodes, node)
-		}
-	}
-	return nodes
 }

@@ -172,7 +172,7 @@ func (o *outlook) count(node int, groups []int) (first, next peer.Counts, held u
 	for _, g := range groups {
 		from, end := o.schedule.Base(g)
 		for shard := from; shard < end; shard++ {
-			if !o.Holds(node, shard) {
+			if !o.knows(node, shard) {
 				lacking.AddRange(vicinity.Range{First: o.Layout.Firsts[shard], End: o.Layout.Firsts[shard+1]})
 			}
 		}
@@ -216,14 +216,6 @@ func (o *outlook) supers() int {
 	return max(o.views(), min(most, 1+(o.Epochs-1)/o.settings.Period))
 }
 
-// views returns how many views there are at once.
-func (o *outlook) views() int {
-	if o.turns() {
-		return 2
-	}
-	return 1
-}
-
 // sight finds what a node sees in a super-epoch.
 func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set) (s *sighting, err error) {
 	vertices := uint32(o.Graph.Topology.Vertices())
@@ -254,7 +246,9 @@ func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set
 	}
 	here.AddAll(lacking)
 	for v := range edges.Without(here) {
-		s.edges.Add(v)
+		if !o.knows(node, o.Layout.Shard(v)) {
+			s.edges.Add(v)
+		}
 	}
 	if o.settings.hop() == 0 {
 		s.within = vicinity.RangesOf(o.Layout.Firsts, o.shards(groups, super))
@@ -333,7 +327,7 @@ func (o *outlook) index() uint64 { return o.Graph.About.Vertices/8 + o.Graph.Abo
 // bringDegrees adds the questions for the degrees of the vertices of other nodes that a view
 // sees, where blocks are normalised by them, and returns their memory. Each view asks for all.
 func (o *outlook) bringDegrees(to *peer.Counts, vertices *vicinity.Set) uint64 {
-	if !o.Rooted {
+	if !o.Rooted || o.Graph.Pairs() != nil {
 		return 0
 	}
 	asked, rows := make([]int, o.Layout.Nodes), 0

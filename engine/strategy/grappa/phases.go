@@ -87,7 +87,7 @@ func (n *Method) Prepare(ctx context.Context, h *slot.Worker, s *slot.Slot, epoc
 		return n.Batched.Prepare(ctx, h, s, epoch)
 	}
 	s.Forget()
-	n.Dealing.Deal(s)
+	n.Deal(s, epoch)
 	p, _ := s.Own.(*phased)
 	if p == nil {
 		p = &phased{own: &bench{}}
@@ -111,6 +111,7 @@ func (n *Method) fill(ctx context.Context, h *slot.Worker, s *slot.Slot, b *benc
 	groups := s.Groups[p.parts[at].first:p.parts[at].end]
 	b.of, b.Step, b.Roots = 0, s.Step, s.Roots
 	b.Forget()
+	n.BeginPairs(&b.Pairs, s.Roots, p.epoch)
 	b.Groups = slices.Grow(b.Groups[:0], len(groups))[:len(groups)]
 	for i := range groups {
 		b.Groups[i].Group = groups[i].Group

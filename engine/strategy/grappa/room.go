@@ -138,13 +138,17 @@ func (n *Method) Load(super int) (l load) {
 		for _, shard := range n.Schedule.Swept(g, super) {
 			s := n.Run.Data.Shards[shard]
 			l.rows, l.all = l.rows+uint64(s.Vertices), l.all+n.edges[shard]
-			if s.Indptr != nil || s.Vertices == 0 {
+			if s.Vertices == 0 || n.source.Has(s.First) {
 				continue
 			}
-			l.copied, l.within = l.copied+uint64(s.Vertices), l.within+n.edges[shard]
+			edges := n.edges[shard]
+			if s.Indptr != nil { // they have come with all others
+				edges = 0
+			}
+			l.copied, l.within = l.copied+uint64(s.Vertices), l.within+edges
 			if _, _, _, lacking := n.Lacking.Row(s.First); !once[shard] && !lacking {
 				once[shard] = true
-				l.vertices, l.edges = l.vertices+uint64(s.Vertices), l.edges+n.edges[shard]
+				l.vertices, l.edges = l.vertices+uint64(s.Vertices), l.edges+edges
 			}
 		}
 	}
@@ -154,7 +158,7 @@ func (n *Method) Load(super int) (l load) {
 // elsewhere counts the vertices that other nodes hold.
 func (n *Method) elsewhere() (vertices uint64) {
 	for _, s := range n.Run.Data.Shards {
-		if s.Indptr == nil {
+		if s.Vertices > 0 && !n.source.Has(s.First) {
 			vertices += uint64(s.Vertices)
 		}
 	}

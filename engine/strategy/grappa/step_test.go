@@ -3,6 +3,7 @@ package grappa_test
 import (
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
@@ -51,10 +52,15 @@ func TestRelativeWeightsAddUpOverAllNodes(t *testing.T) {
 // Steps in isolation allocate nothing, whatever groups see and losses weigh.
 func TestIsolatedStepsAllocateNothing(t *testing.T) {
 	shards := traintest.Communities(t, 900)
-	for name, g := range isolations() {
+	all := isolations()
+	all["links"] = []string{"period=1", "groups=5"}
+	for name, g := range all {
 		r := traintest.Small("sage")
 		r.Batch = 60
-		r.Sharing = apart(g...)
+		if r.Sharing = apart(g...); name == "links" {
+			r = linking(r, g...)
+			r.Links.From, r.Batch = link.InBatch, 300
+		}
 		tr := traintest.Started(t, r, shards, train.Options{Threads: 2})
 		s, step := tr.Run.Batches.Slots[0], 0
 		one := func() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/train"
@@ -18,7 +19,8 @@ import (
 // Workers read it concurrently; it is immutable.
 type View struct {
 	Super    int
-	contexts []*Context // of each group; nil where it is another node's
+	contexts []*Context    // of each group; nil where it is another node's
+	pairs    *link.Regions // where all groups learn pairs; nil where vertices are learnt
 	vault    *vicinity.Vault
 	edges    []*vicinity.Edges // fetched edges, as they came
 	rows     *vicinity.Rows
@@ -92,7 +94,7 @@ func (n *Method) BringView(ctx context.Context, super int, before ...*View) (*Vi
 
 // plan makes a view without the feature rows of other nodes, phase by phase.
 func (n *Method) plan(ctx context.Context, super int, before ...*View) (*View, error) {
-	s := &View{Super: super, contexts: make([]*Context, n.Schedule.Groups()), vault: vicinity.NewVault(n.Run.Options.Dir)}
+	s := &View{Super: super, pairs: n.Schedule.regions(n.Run.Data.Links, n.layout.Firsts, super), contexts: make([]*Context, n.Schedule.Groups()), vault: vicinity.NewVault(n.Run.Options.Dir)}
 	if err := n.bringLacking(ctx, s); err != nil {
 		return s, err
 	}
@@ -432,7 +434,13 @@ func (a *seenEdges) Bytes() (n uint64) {
 // that all nodes have seen.
 func (n *Method) Report(l *train.Learner, e *trained.Epoch, all train.Share) {
 	e.Super, e.Seen = n.Now.Super+1, 1
-	if edges := n.Run.Data.About.Edges; edges > 0 {
+	edges := n.Run.Data.About.Edges
+	if n.between != nil {
+		// Of the edges that messages may pass along; and losses are those of pairs that are learnt.
+		edges = uint64(n.Run.Data.Topology.Edges())
+		e.Loss *= float64(len(n.Run.Data.Training)) / float64(max(1, n.pairing.learns(n.Now.Super)))
+	}
+	if edges > 0 {
 		e.Seen = max(l.At.Last.Seen, min(1, float64(all.Seen)/float64(edges)))
 	}
 }
