@@ -73,7 +73,7 @@ type counter struct {
 	words    int // of a target; 0: 1
 	sampler  *sample.Sampler
 	row      float64 // bytes of a row of features on the wire
-	weighted bool    // edges have weights
+	weighted bool    // edges have weights, or come with relations in their place
 	rooted   bool    // entries are divided by roots of degrees
 	loops    bool    // blocks have an edge of each target to itself, which nobody is asked for
 

@@ -184,7 +184,7 @@ func newJob(s *Subject) (*job, error) {
 	for step := range min(cmp.Or(s.Looks, looks), j.count) {
 		j.steps = append(j.steps, order[step*size:min((step+1)*size, len(order))])
 	}
-	j.counter = counter{learnt: s.Recipe.Embeddings > 0, left: left, sizes: sample.NewCounter(s.Graph.Topology, j.sampling), sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops, words: s.Graph.About.Words(), weighted: s.Graph.Weighted, rooted: j.model.Form().Weighting == sample.Symmetric}
+	j.counter = counter{learnt: s.Recipe.Embeddings > 0, left: left, sizes: sample.NewCounter(s.Graph.Topology, j.sampling), sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops, words: s.Graph.About.Words(), weighted: s.Graph.Weighted || j.sampling.Form.Relations > 0, rooted: j.model.Form().Weighting == sample.Symmetric}
 	if s.Graph.pairs != nil {
 		j.counter.pairs = &pairing{of: s.Graph.pairs}
 		j.counter.sampler.Prune(&j.counter.pairs.batch)

@@ -142,3 +142,26 @@ func TestLinksThatCannotBeForecast(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// And those of models that tell relations apart, whose edges come with theirs.
+func TestBytesOfRelations(t *testing.T) {
+	src := enginetest.Typed("wrote", enginetest.Back+"wrote", "edited", enginetest.Back+"edited")
+	shards := enginetest.Cut(t, src, 5, "")
+	for _, model := range []string{"rgcn", "hetero:sage", "hgt"} {
+		for _, nodes := range []int{2, 3} {
+			for _, of := range []strategy.Settings{
+				strategy.Given("leap", "topology=sharded"), strategy.Given("grappa", "grappa.period=1", "grappa.groups=3"),
+				strategy.Given("grappa", "grappa.period=1", "grappa.groups=5", "grappa.loader=strict", "grappa.swept=2"),
+				strategy.Given("grappa", "grappa.period=1", "grappa.groups=4", "grappa.depth=2", "grappa.sweep=off"),
+			} {
+				r := traintest.Small(model)
+				r.Features, r.Epochs, r.EvalEvery, r.Sharing, r.Batch = "none", 2, 1<<20, of, 60
+				types := src.Meta().Types
+				if r.Model.Tell(len(types.Relations), types.Ends()); model == "hgt" {
+					r.Model.TellStarts(types.Starts())
+				}
+				t.Run(fmt.Sprint(model, nodes, of), func(t *testing.T) { compare(t, r, shards, nodes) })
+			}
+		}
+	}
+}

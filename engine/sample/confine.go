@@ -42,6 +42,7 @@ type Set interface {
 // copied, and invisible ones take no memory.
 func (t *Topology) Confine(c Confines) (*Topology, error) {
 	to := &Topology{vertices: t.vertices, near: t.near, shift: t.shift, whole: t.origin(), weighed: c.Times != nil}
+	to.relations.from = t.relations.from
 	largest := 0
 	for i := range t.parts {
 		largest = max(largest, int(t.parts[i].end-t.parts[i].first))

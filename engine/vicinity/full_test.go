@@ -70,7 +70,7 @@ func underLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range vertices {
-		want, _ := rowOf(all[1].shard(v), v)
+		want, _ := (&Source{}).rowOf(all[1].shard(v), v)
 		if got, _, _, ok := e.Row(v); !ok || !slices.Equal(got, want) {
 			t.Fatalf("vertex %d has %v, not %v", v, got, want)
 		}

@@ -23,6 +23,8 @@ type Source struct {
 	work   peer.Work
 	layout peer.Layout
 	most   most
+	// related means that edges come with their relations in place of weights.
+	related bool
 }
 
 // most bounds the bytes of a question and of an answer: all nodes have the same. An answer
@@ -44,6 +46,10 @@ func Register(peers peer.Peers) *Source {
 func Alone(held []*graph.Shard, store *features.Store, l peer.Layout) *Source {
 	return &Source{held: held, store: store, layout: l}
 }
+
+// Relate has edges come with their relations in place of weights, as models that tell relations apart
+// take them. It is called before Ready, on all nodes of a run or on none.
+func (s *Source) Relate() { s.related = true }
 
 // Ready gives the source its data, once. Remote rows of features are requested through
 // rows.
@@ -93,10 +99,10 @@ func (s *Source) write(q *question) (*writer, error) {
 				return nil, fmt.Errorf("the edges of vertex %d are not here", v)
 			}
 			if w.n == 0 {
-				w.weighted = shard.Weights != nil // of all shards of a graph, or of none
+				w.weighted = s.weightsOf(shard) != nil // of all shards of a graph, or of none
 			}
 			for end := min(r.End, shard.First+uint32(shard.Vertices)); v < end; v++ {
-				sources, weights := rowOf(shard, v)
+				sources, weights := s.rowOf(shard, v)
 				switch n := RowBytes + 2*EntryBytes*len(sources); {
 				case w.n > 0 && w.size()+n > s.most.usual:
 					return w, nil
@@ -111,10 +117,18 @@ func (s *Source) write(q *question) (*writer, error) {
 }
 
 // rowOf returns the in-edges of a vertex of a shard.
-func rowOf(s *graph.Shard, v uint32) (sources []int32, weights []float32) {
-	from, to := s.Indptr[v-s.First], s.Indptr[v-s.First+1]
-	if s.Weights != nil {
-		weights = s.Weights[from:to]
+func (s *Source) rowOf(shard *graph.Shard, v uint32) (sources []int32, weights []float32) {
+	from, to := shard.Indptr[v-shard.First], shard.Indptr[v-shard.First+1]
+	if all := s.weightsOf(shard); all != nil {
+		weights = all[from:to]
 	}
-	return s.Indices[from:to], weights
+	return shard.Indices[from:to], weights
+}
+
+// weightsOf returns what edges of a shard come with; nil: nothing.
+func (s *Source) weightsOf(shard *graph.Shard) []float32 {
+	if s.related && shard.Related != nil {
+		return shard.Related.Of
+	}
+	return shard.Weights
 }

@@ -19,8 +19,12 @@ func (o *outlook) views() int {
 
 // context builds what a group sees of a graph that is here.
 func (o *outlook) context(group, super int, in *vicinity.Vault) (*Context, error) {
+	topology := o.Graph.Topology
+	if o.Related {
+		topology = topology.Relational()
+	}
 	b, err := NewBuilder(BuildOptions{
-		Schedule: o.schedule, Settings: &o.settings, Group: group, Super: super, Seed: o.Seed, Firsts: o.Layout.Firsts, Topology: o.Graph.Topology, In: in,
+		Schedule: o.schedule, Settings: &o.settings, Group: group, Super: super, Seed: o.Seed, Firsts: o.Layout.Firsts, Topology: topology, In: in,
 	})
 	if err != nil {
 		return nil, err

@@ -147,10 +147,10 @@ func (k *Corrector) Scale(roots int, sum float64) float64 {
 func CheckModel(o *Settings, m nn.Spec) error {
 	var how string
 	switch {
-	case m.Related():
-		return fmt.Errorf("grappa does not train %s, as its contexts have no relations of edges: choose another strategy, such as leap", m.Named())
 	case m.Along():
 		return fmt.Errorf("grappa does not train %s, as its contexts have no features of edges and no rows for them: give {model.edges}=off for gat and gin, or choose another strategy, such as leap", m.Named())
+	case m.Related():
+		how = "weighs messages by relation"
 	case m.Model == "gat":
 		how = "weighs messages itself"
 	case m.Model == "sage" && m.Aggregator == "max":

@@ -42,8 +42,11 @@ var Strategy = train.Descriptor{
 	Wrap:  func(p peer.Peers) peer.Peers { return &guard{Peers: p} },
 	Serve: func(p peer.Peers) any { return vicinity.Register(p) },
 	Ready: func(t *train.Trainer, served any) error {
-		x := t.Session
-		return served.(*vicinity.Source).Ready(t.Data.Shards, t.Data.Features, x.Source, x.Work, x.Layout, t.Recipe.Sharing.Wire())
+		x, source := t.Session, served.(*vicinity.Source)
+		if t.Recipe.Model.Related() {
+			source.Relate()
+		}
+		return source.Ready(t.Data.Shards, t.Data.Features, x.Source, x.Work, x.Layout, t.Recipe.Sharing.Wire())
 	},
 	Cache:    func(job *strategy.Settings) int { return Of(job).Cache },
 	Forecast: forecast.Hooks{Volume: volume, Sight: newOutlook},

@@ -262,7 +262,7 @@ func (o *outlook) bringEdges(to *peer.Counts, vertices, there *vicinity.Set, wit
 	runs, last := make([]int, o.Layout.Nodes), make([]uint32, o.Layout.Nodes)
 	rows, sent := 0, 0
 	entry := vicinity.EntryBytes
-	if o.Graph.Weighted {
+	if o.Graph.Weighted || o.Related {
 		entry *= 2
 	}
 	for v := range vertices.All() {

@@ -179,7 +179,7 @@ func (n *Method) Bare(l load) uint64 {
 	}
 	edge := uint64(entry + 4) // with the weight of its message
 	for _, s := range n.Run.Data.Shards {
-		if s.Weights != nil {
+		if s.Weights != nil || n.Run.Recipe.Model.Related() {
 			edge = entry + 8
 			break
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
 	"github.com/hopmesh/hopmesh/engine/vicinity"
@@ -116,6 +117,15 @@ func (n *Method) plan(ctx context.Context, super int, before ...*View) (*View, e
 	return s, s.bringDegrees(ctx, n.Run)
 }
 
+// topology returns the graph's edges, with their relations in place of weights where the model tells
+// them apart.
+func (n *Method) topology() *sample.Topology {
+	if n.Run.Recipe.Model.Related() {
+		return n.Run.Data.Topology.Relational()
+	}
+	return n.Run.Data.Topology
+}
+
 // build makes the contexts of some groups at a time, and fetches the edges that they need.
 func (n *Method) build(ctx context.Context, s *View, groups []int, within []vicinity.Range, before []*View) error {
 	builders := make([]*Builder, len(groups))
@@ -129,7 +139,7 @@ func (n *Method) build(ctx context.Context, s *View, groups []int, within []vici
 		var err error
 		if builders[i], err = NewBuilder(BuildOptions{
 			Schedule: n.Schedule, Settings: n.settings, Group: g, Super: s.Super, Seed: n.Run.Recipe.Seed, Firsts: n.layout.Firsts,
-			Topology: n.Run.Data.Topology, Row: row, In: s.vault, Most: n.most,
+			Topology: n.topology(), Row: row, In: s.vault, Most: n.most,
 		}); err != nil {
 			return err
 		}

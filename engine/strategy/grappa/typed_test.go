@@ -1,0 +1,67 @@
+package grappa_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/enginetest"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+)
+
+// tellers are the models that tell relations apart.
+var tellers = []string{"rgcn", "hetero:sage", "hetero:gat", "hetero:gin", "hgt"}
+
+// typed is a graph of papers and people, in six shards, whose relations lead both ways.
+func typed(t *testing.T) []*graph.Shard {
+	t.Helper()
+	return enginetest.Cut(t, enginetest.Typed("wrote", "edited", enginetest.Back+"wrote", enginetest.Back+"edited"), 6, "")
+}
+
+// telling tells a recipe of the relations of that graph: edges back lead to people.
+func telling(r recipe.Recipe) recipe.Recipe {
+	ends := "0,0,1,1"
+	if r.Model.Model == "rgcn" {
+		ends = ""
+	}
+	r.Model.Tell(4, ends)
+	if r.Model.Model == "hgt" {
+		r.Model.TellStarts("1,1,0,0")
+	}
+	if strings.HasSuffix(r.Model.Model, "gat") || r.Model.Model == "hgt" {
+		r.Model.Heads = 2
+	}
+	return r
+}
+
+// TestRelationsInGroups: one group has the gradient of one machine, and so have several whose halo is
+// as deep as the model; what others see is the same on any number of nodes. So are fan-outs of each
+// relation.
+func TestRelationsInGroups(t *testing.T) {
+	shards := typed(t)
+	o := isolation(traintest.Wide(train.Options{Threads: 1}))
+	for _, model := range tellers {
+		for _, each := range []bool{false, true} {
+			r := telling(traintest.ExactRecipe(model))
+			if each {
+				if err := r.FanEach([][]int{{2, 1}, {1, 2}, {5, 3}, {2, 4}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			one := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
+			for _, g := range [][]string{{"groups=1"}, {"groups=1", "loader=strict"}, {"groups=3", "depth=2"}, {"groups=3"}, {"groups=6", "loader=strict", "swept=2", "correction=node"}} {
+				r.Sharing = apart(g...)
+				want := one
+				if all := g[0] == "groups=1" || g[len(g)-1] == "depth=2"; !all {
+					want = traintest.Started(t, r, shards, o)
+				}
+				for _, nodes := range []int{1, 2, 3, 5} {
+					traintest.Within(t, fmt.Sprintf("%s, by relation %v, on %d nodes, %v", model, each, nodes, g), r, shards, o, nodes, want, 1e-10)
+				}
+			}
+		}
+	}
+}
