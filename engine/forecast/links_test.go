@@ -89,7 +89,10 @@ func TestBytesOfIsolatedPairs(t *testing.T) {
 				r.Batch = 700
 				t.Run(fmt.Sprint(model, nodes, set), func(t *testing.T) { compare(t, r, shards, nodes) })
 			}
-			r := linking(model, strategy.Given("grappa", "grappa.period=1", "grappa.groups=3"))
+			r := linking(model, strategy.Given("grappa", "grappa.period=1", "grappa.groups=5", "grappa.swept=1"))
+			r.Batch, r.Sharing.Deterministic = 20, true // so that some shards have no pair in a step
+			t.Run(fmt.Sprint("deterministic", model, nodes), func(t *testing.T) { compare(t, r, shards, nodes) })
+			r = linking(model, strategy.Given("grappa", "grappa.period=1", "grappa.groups=3"))
 			if r.Batch = 200; model == "sage" {
 				if err := r.LearnTriples(dataset.About{Triples: enginetest.TripleRelations, Given: enginetest.GivenTriples()}, false); err != nil {
 					t.Fatal(err)
