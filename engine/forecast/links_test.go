@@ -168,3 +168,18 @@ func TestBytesOfRelations(t *testing.T) {
 		}
 	}
 }
+
+// And those of models that read features of edges, which each node has.
+func TestBytesOfFeaturesOfEdges(t *testing.T) {
+	shards := enginetest.Cut(t, enginetest.Described(true), 5, "")
+	for _, model := range []string{"gat", "mpnn"} {
+		for _, of := range []strategy.Settings{
+			strategy.Given("leap"), strategy.Given("grappa", "grappa.period=1", "grappa.groups=3"),
+			strategy.Given("grappa", "grappa.period=1", "grappa.groups=5", "grappa.loader=strict", "grappa.swept=2"),
+		} {
+			r := traintest.Small(model)
+			r.Model.EdgeFeatures, r.Epochs, r.EvalEvery, r.Sharing, r.Batch = enginetest.DescribedColumns, 2, 1<<20, of, 60
+			t.Run(fmt.Sprint(model, of), func(t *testing.T) { compare(t, r, shards, 3) })
+		}
+	}
+}

@@ -51,18 +51,37 @@ func TestEntriesHaveTheirEdgesFeatures(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := New(to, Options{Fanouts: []int{fanout, fanout}, Seed: 3, Form: Form{SelfLoops: loops, Weighting: weighting, Along: true, EdgeFeatures: 2}})
-		var b Batch
-		for step := range uint64(3) { // memory is used again
-			if err := s.Sample(t.Context(), &b, 1, step, []uint32{7, 31, 4, 22}); err != nil {
-				t.Fatal(err)
-			}
-			for n := range b.Blocks {
-				b.Blocks[n].Transpose()
-				checkAlong(t, name, &b.Blocks[n], loops)
+		even := some(to.Vertices(), func(v int) bool { return v%2 == 0 })
+		part, err := to.Confine(Confines{Rows: some(to.Vertices(), func(v int) bool { return v != 5 }), Sources: even, Keep: elsewhereKept{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fewer, err := part.Confine(Confines{Rows: even})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for where, of := range map[string]*Topology{"all": to, "a part": part, "a part of it": fewer} {
+			s.Within(of)
+			var b Batch
+			for step := range uint64(3) { // memory is used again
+				if err := s.Sample(t.Context(), &b, 1, step, []uint32{7, 31, 4, 22}); err != nil {
+					t.Fatal(err)
+				}
+				for n := range b.Blocks {
+					b.Blocks[n].Transpose()
+					checkAlong(t, name+" of "+where, &b.Blocks[n], loops)
+				}
 			}
 		}
 	}
 }
+
+// elsewhereKept keeps copies.
+type elsewhereKept struct{}
+
+func (elsewhereKept) KeepOffsets(all []int64) ([]int64, error)     { return slices.Clone(all), nil }
+func (elsewhereKept) KeepIDs(all []int32) ([]int32, error)         { return slices.Clone(all), nil }
+func (elsewhereKept) KeepWeights(all []float32) ([]float32, error) { return slices.Clone(all), nil }
 
 func checkAlong(t *testing.T, name string, block *Block, loops bool) {
 	t.Helper()

@@ -81,11 +81,11 @@ func (t *Topology) confine(i int, c *Confines, empty []int64) (part, error) {
 	rows := int(p.end - p.first)
 	switch {
 	case seen == 0:
-		return part{first: p.first, end: p.end, indptr: empty[:rows+1]}, nil
+		return part{first: p.first, end: p.end, indptr: empty[:rows+1], edges: p.edges}, nil
 	case near && seen == rows && c.Sources == nil && c.Times == nil:
 		return p, nil
 	}
-	to := part{first: p.first, end: p.end, indptr: make([]int64, 1, rows+1), degrees: make([]int32, rows)}
+	to := part{first: p.first, end: p.end, indptr: make([]int64, 1, rows+1), degrees: make([]int32, rows), edges: p.edges}
 	if err := t.measure(&p, &to, c); err != nil {
 		return to, err
 	}
@@ -93,6 +93,9 @@ func (t *Topology) confine(i int, c *Confines, empty []int64) (part, error) {
 	to.indices = make([]int32, entries)
 	if c.Times != nil {
 		to.times = make([]float32, entries)
+	}
+	if p.edges != nil {
+		to.places = make([]int64, entries)
 	}
 	at := 0
 	for v := p.first; v < p.end; v++ {
@@ -108,6 +111,9 @@ func (t *Topology) confine(i int, c *Confines, empty []int64) (part, error) {
 				continue
 			}
 			to.indices[at] = u
+			if to.places != nil {
+				to.places[at] = p.place(p.indptr[v-p.first] + int64(j))
+			}
 			if weights != nil {
 				to.weights[at] = weights[j]
 			}
@@ -126,9 +132,17 @@ func (t *Topology) confine(i int, c *Confines, empty []int64) (part, error) {
 	return to, to.keep(c.Keep)
 }
 
+// place returns where the features of an entry are.
+func (p *part) place(entry int64) int64 {
+	if p.places == nil {
+		return entry
+	}
+	return p.places[entry]
+}
+
 // keep moves the arrays of a part.
 func (p *part) keep(k Keeper) error {
-	errs := make([]error, 5)
+	errs := make([]error, 6)
 	p.indptr, errs[0] = k.KeepOffsets(p.indptr)
 	p.indices, errs[1] = k.KeepIDs(p.indices)
 	p.degrees, errs[2] = k.KeepIDs(p.degrees)
@@ -137,6 +151,9 @@ func (p *part) keep(k Keeper) error {
 	}
 	if p.times != nil {
 		p.times, errs[4] = k.KeepWeights(p.times)
+	}
+	if p.places != nil {
+		p.places, errs[5] = k.KeepOffsets(p.places)
 	}
 	return errors.Join(errs...)
 }
@@ -208,7 +225,7 @@ func (t *Topology) Copied() (bytes uint64) {
 	for i := range t.parts {
 		p := &t.parts[i]
 		if p.degrees != nil {
-			bytes += uint64(8*cap(p.indptr) + 4*(len(p.degrees)+len(p.indices)+len(p.weights)+len(p.times)))
+			bytes += uint64(8*(cap(p.indptr)+len(p.places)) + 4*(len(p.degrees)+len(p.indices)+len(p.weights)+len(p.times)))
 		}
 		largest = max(largest, int(p.end-p.first))
 	}

@@ -309,14 +309,14 @@ func (s *Sampler) describe(f *flock, block *Block, targets []uint32) {
 		if r.loop {
 			to = to[:own+columns]
 		}
-		first, rows := len(to), s.parts[r.part].edges
+		first, p := len(to), &s.parts[r.part]
 		if r.drawn == r.held {
 			for e := r.from; e < r.from+int64(r.held); e++ {
-				to = rows.Append(to, e)
+				to = p.edges.Append(to, p.place(e))
 			}
 		} else {
 			for _, at := range positions[:r.drawn] {
-				to = rows.Append(to, r.from+int64(at))
+				to = p.edges.Append(to, p.place(r.from+int64(at)))
 			}
 			positions = positions[r.drawn:]
 		}

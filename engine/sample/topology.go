@@ -42,6 +42,7 @@ type part struct {
 	// Of restricted rows:
 	degrees []int32   // in the whole graph; nil: the number of entries
 	times   []float32 // factor of each entry's message; nil: 1
+	places  []int64   // of entries among edges, where these have features; nil: their own
 }
 
 func partOf(s *graph.Shard) part {

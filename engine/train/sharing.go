@@ -94,7 +94,7 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 				s.Served[d.Name] = d.Serve(t.Session.Peers)
 			}
 		}
-		if who.Isolated && r.Links == nil {
+		if who.Isolated && !needed {
 			topology = strategy.Sharded // what a node sees of others is fetched separately
 		}
 		s.frontier = frontier.Serve(t.Session.Peers)

@@ -148,7 +148,7 @@ func CheckModel(o *Settings, m nn.Spec) error {
 	var how string
 	switch {
 	case m.Along():
-		return fmt.Errorf("grappa does not train %s, as its contexts have no features of edges and no rows for them: give {model.edges}=off for gat and gin, or choose another strategy, such as leap", m.Named())
+		how = "reads features of edges"
 	case m.Related():
 		how = "weighs messages by relation"
 	case m.Model == "gat":

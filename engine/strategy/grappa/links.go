@@ -140,8 +140,5 @@ func (o *outlook) Regions() *link.Regions {
 	return o.schedule.regions(o.Graph.Pairs(), o.Layout.Firsts, o.super)
 }
 
-// knows reports whether a node has the edges of a shard before views bring any: all, where pairs
-// are learnt.
-func (o *outlook) knows(node, shard int) bool {
-	return o.Graph.Pairs() != nil || o.Holds(node, shard)
-}
+// knows reports whether a node has the edges of a shard before views bring any.
+func (o *outlook) knows(node, shard int) bool { return o.AllEdges || o.Holds(node, shard) }

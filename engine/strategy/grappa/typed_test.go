@@ -65,3 +65,24 @@ func TestRelationsInGroups(t *testing.T) {
 		}
 	}
 }
+
+// TestEdgesInGroups is the same of models that read features of edges, which all nodes have.
+func TestEdgesInGroups(t *testing.T) {
+	shards := enginetest.Cut(t, enginetest.Described(true), 6, "")
+	o := isolation(traintest.Wide(train.Options{Threads: 1}))
+	for _, model := range []string{"gat", "gin", "mpnn"} {
+		r := traintest.ExactRecipe(model)
+		r.Model.EdgeFeatures = enginetest.DescribedColumns
+		one := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
+		for _, g := range [][]string{{"groups=1"}, {"groups=1", "loader=strict"}, {"groups=3", "depth=2"}, {"groups=3"}, {"groups=6", "loader=strict", "swept=2", "correction=self-normalised"}} {
+			r.Sharing = apart(g...)
+			want := one
+			if all := g[0] == "groups=1" || g[len(g)-1] == "depth=2"; !all {
+				want = traintest.Started(t, r, shards, o)
+			}
+			for _, nodes := range []int{1, 2, 3, 5} {
+				traintest.Within(t, fmt.Sprintf("%s on %d nodes, %v", model, nodes, g), r, shards, o, nodes, want, 1e-10)
+			}
+		}
+	}
+}
