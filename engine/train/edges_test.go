@@ -110,7 +110,7 @@ func TestEdgesRefused(t *testing.T) {
 			t.Errorf("%s by %q: %v, and not %q", r.Model.Model, r.Sharing.Strategy, err, want)
 		}
 	}
-	for _, by := range []string{"p3", "pipe", "graph", "grappa"} {
+	for _, by := range []string{"p3", "pipe", "graph"} {
 		for _, model := range alongModels {
 			r := along(by, model)
 			refused(r, "", by+" does not train "+r.Model.Named())

@@ -126,7 +126,6 @@ func TestRelationsRefused(t *testing.T) {
 		{"p3", 2, shards, "p3 does not train an rgcn"},
 		{"pipe", 2, shards, "pipe does not train an rgcn"},
 		{"graph", 2, shards, "graph does not train an rgcn"},
-		{"grappa", 2, shards, "grappa does not train an rgcn"},
 		{"", 0, shards, "the dataset has none"},
 		{"", 2, untyped, "the edges of the dataset have 0"},
 	} {

@@ -142,13 +142,13 @@ func (k *Corrector) Scale(roots int, sum float64) float64 {
 	return float64(roots) / sum
 }
 
-// CheckModel returns an error if a model can't use the settings: where it takes the
-// maximum of messages, or weighs them itself, no message can count more than others.
+// CheckModel returns an error if a model can't use the settings: where it takes the maximum of
+// messages, weighs them itself, or makes them of edges, no message can count more than others.
 func CheckModel(o *Settings, m nn.Spec) error {
 	var how string
 	switch {
 	case m.Along():
-		how = "reads features of edges"
+		how = "makes messages of edges"
 	case m.Related():
 		how = "weighs messages by relation"
 	case m.Model == "gat":
@@ -160,9 +160,9 @@ func CheckModel(o *Settings, m nn.Spec) error {
 	}
 	switch {
 	case o.Correction == CorrectMessage:
-		return fmt.Errorf("grappa.correction=%s: a %s %s, so that none can count for those that are not seen: choose another correction, or another model", CorrectMessage, m.Model, how)
+		return fmt.Errorf("grappa.correction=%s: %s %s, so that none can count for those that are not seen: choose another correction, or another model", CorrectMessage, m.Named(), how)
 	case o.Loader == HaloSampled:
-		return fmt.Errorf("grappa.loader=%s: a %s %s, so that none can count for those that are left out: choose another loader, or another model", HaloSampled, m.Model, how)
+		return fmt.Errorf("grappa.loader=%s: %s %s, so that none can count for those that are left out: choose another loader, or another model", HaloSampled, m.Named(), how)
 	}
 	return nil
 }

@@ -207,6 +207,10 @@ func TestModelsInWhichNoMessageCountsMore(t *testing.T) {
 		{sampled, nn.Defaults("gat"), "grappa.loader=halo-sampled: a gat weighs messages itself"},
 		{message, largest, "grappa.correction=message: a sage with sage.aggregator=max takes the largest of messages"},
 		{sampled, largest, "grappa.loader=halo-sampled: a sage with"},
+		{message, nn.Defaults("rgcn"), "grappa.correction=message: an rgcn weighs messages by relation"},
+		{sampled, nn.Defaults("hetero:sage"), "grappa.loader=halo-sampled: a hetero:sage weighs messages by relation"},
+		{message, nn.Defaults("mpnn"), "grappa.correction=message: an mpnn makes messages of edges"},
+		{given("loader=strict", "correction=node"), nn.Defaults("hgt"), ""},
 		{given(), largest, ""},
 		{given("loader=strict"), nn.Defaults("gat"), ""},
 	} {

@@ -18,15 +18,16 @@ import (
 // related are graphs of which pairs with relations are learnt: one relation of a graph with types, and
 // triples. learn has a recipe learn them.
 type related struct {
-	shards []*graph.Shard
-	learn  func(t *testing.T, r *recipe.Recipe)
+	shards    []*graph.Shard
+	relations int // of edges, for models that tell them apart
+	learn     func(t *testing.T, r *recipe.Recipe)
 }
 
 func relations(t *testing.T) map[string]related {
 	t.Helper()
 	typed := enginetest.Typed("wrote", enginetest.Back+"wrote", "edited", enginetest.Back+"edited")
 	return map[string]related{
-		"relation": {enginetest.Cut(t, typed, 6, ""), func(t *testing.T, r *recipe.Recipe) {
+		"relation": {enginetest.Cut(t, typed, 6, ""), 4, func(t *testing.T, r *recipe.Recipe) {
 			t.Helper()
 			r.Learn(task.Named("link"))
 			if err := r.Set("link.relation", "wrote", strategies.All.Declared()); err != nil {
@@ -36,7 +37,7 @@ func relations(t *testing.T) map[string]related {
 				t.Fatal(err)
 			}
 		}},
-		"triples": {enginetest.Triples(t, 6), func(t *testing.T, r *recipe.Recipe) {
+		"triples": {enginetest.Triples(t, 6), 2 * enginetest.TripleRelations, func(t *testing.T, r *recipe.Recipe) {
 			t.Helper()
 			r.Learn(task.Named("link"))
 			if err := r.LearnTriples(dataset.About{Triples: enginetest.TripleRelations, Given: enginetest.GivenTriples()}, false); err != nil {
@@ -51,10 +52,13 @@ func relations(t *testing.T) map[string]related {
 // all are learnt, with heads and tails of negatives from inside.
 func TestRelationsAreLearntInGroups(t *testing.T) {
 	for name, of := range relations(t) {
-		for _, model := range []string{"sage", "mlp"} {
+		for _, model := range []string{"sage", "mlp", "rgcn"} {
 			r := traintest.ExactRecipe(model)
-			if model == "mlp" {
+			switch model {
+			case "mlp":
 				r.Model.Layers, r.Fanouts = 1, nil
+			case "rgcn":
+				r.Model.Tell(of.relations, "")
 			}
 			of.learn(t, &r)
 			r.Links.Width, r.Links.Negatives, r.Batch = 3, 2, 100
