@@ -298,7 +298,7 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 	if err != nil {
 		return err
 	}
-	worst := &sizes{learnt: learntOn(j, m)}
+	worst := &sizes{learnt: learntOn(j, m, of.Sight != nil)}
 	var sum peer.Counts
 	var t timing
 	for at := range loads {
@@ -388,7 +388,7 @@ func Batched(s *Step) Volume {
 		sum, busiest := exchange.Volume(s.Nodes, s.Model.Size(), s.Number, s.Sums())
 		v.All.Add(sum)
 		v.Exposed, v.Asked, v.Rounds = busiest, 2*(s.Nodes-1), 2
-		v.learnt(s)
+		v.AddLearnt(s)
 	}
 	return v
 }

@@ -22,6 +22,7 @@ type Isolation struct {
 	Dir      string  // of files that views are made in; "": they are made in memory
 	Rooted   bool    // blocks are normalised by degrees, which come with what groups see
 	Related  bool    // the model tells relations apart: edges come with theirs in place of weights
+	Learnt   bool    // rows of vertices are, and nobody is asked for them
 	AllEdges bool    // each node has all edges before views bring any: pairs are learnt, or edges have features
 }
 
@@ -87,7 +88,7 @@ func (j *job) isolation(m *mesh, s *strategy.Settings) *Isolation {
 	return &Isolation{
 		Graph: j.Graph, Layout: &m.layout, Holds: func(node, shard int) bool { return m.holds[node][shard] },
 		Settings: s, Seed: j.Recipe.Seed, Epoch: looked, Epochs: j.Recipe.Epochs, Row: j.counter.row,
-		Rooted: j.counter.rooted, Related: j.sampling.Form.Relations > 0, AllEdges: j.Graph.pairs != nil || j.sampling.Form.EdgeFeatures > 0, Dir: j.Dir,
+		Rooted: j.counter.rooted, Related: j.sampling.Form.Relations > 0, Learnt: j.counter.learnt, AllEdges: j.Graph.pairs != nil || j.sampling.Form.EdgeFeatures > 0, Dir: j.Dir,
 	}
 }
 

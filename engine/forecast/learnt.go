@@ -21,12 +21,13 @@ type learnt struct {
 	apart bool   // each node has those of some shards
 }
 
-// learntOn returns where a job's learnt rows are on a mesh, as its nodes decide it.
-func learntOn(j *job, m *mesh) learnt {
+// learntOn returns where a job's learnt rows are on a mesh, as its nodes decide it; where they must, each
+// has all.
+func learntOn(j *job, m *mesh, must bool) learnt {
 	r, all := j.Recipe, j.Graph.About.Vertices
 	table := embedding.Bytes(all, j.Graph.Columns-r.Embeddings, r.Embeddings, r.Optimizer)
 	switch {
-	case m.layout.Nodes == 1 || !r.MayPart():
+	case m.layout.Nodes == 1 || must || !r.MayPart():
 		return learnt{rows: all}
 	case r.EmbeddingsAt != recipe.AtOwners && (j.Memory == 0 || embedding.Fits(7*4*uint64(j.model.Size())+table, j.Memory-min(j.Memory, budget.Program))):
 		return learnt{rows: all}
@@ -46,9 +47,9 @@ func (w *learnt) share(j *job) float64 {
 	return float64(w.rows) / float64(j.Graph.About.Vertices)
 }
 
-// learnt adds the gradients of learnt rows, which each node sends to all others that have the rows, and
+// AddLearnt adds the gradients of learnt rows, which each node sends to all others that have the rows, and
 // about the rows that nodes ask each other for when a step begins.
-func (v *Volume) learnt(s *Step) {
+func (v *Volume) AddLearnt(s *Step) {
 	if s.Learnt == 0 {
 		return
 	}

@@ -183,3 +183,17 @@ func TestBytesOfFeaturesOfEdges(t *testing.T) {
 		}
 	}
 }
+
+// And those of groups that learn rows of vertices, of which each node has all.
+func TestBytesOfRowsInGroups(t *testing.T) {
+	shards := enginetest.Bare(t, 400)
+	for _, nodes := range []int{2, 3} {
+		for _, of := range []strategy.Settings{
+			strategy.Given("leap"), strategy.Given("grappa", "grappa.period=1", "grappa.groups=3"), strategy.Given("grappa", "grappa.period=1", "grappa.groups=4", "grappa.loader=strict", "grappa.swept=1"),
+		} {
+			r := traintest.Small([]string{"gcn", "sage"}[nodes-2])
+			r.Features, r.Embeddings, r.Epochs, r.EvalEvery, r.Sharing, r.Batch = "none", 6, 2, 1<<20, of, 60
+			t.Run(fmt.Sprint(nodes, of), func(t *testing.T) { compare(t, r, shards, nodes) })
+		}
+	}
+}

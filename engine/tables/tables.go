@@ -51,9 +51,10 @@ func (p *Placement) Room() exchange.Tag {
 }
 
 // Decide decides where rows are: where the recipe leaves it open, each node has all if all nodes have
-// room for them. weights are the bytes of a model with all rows, has is the memory of this node.
-func (p *Placement) Decide(ctx context.Context, s *session.Session, r *recipe.Recipe, weights func() uint64, has uint64) error {
-	if s.Alone() || !r.MayPart() {
+// room for them, or must have them, since it may ask for none in a step. weights are the bytes of a
+// model with all rows, has is the memory of this node.
+func (p *Placement) Decide(ctx context.Context, s *session.Session, r *recipe.Recipe, must bool, weights func() uint64, has uint64) error {
+	if s.Alone() || must || !r.MayPart() {
 		return nil
 	}
 	if r.EmbeddingsAt == recipe.AtOwners {

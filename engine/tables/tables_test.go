@@ -49,7 +49,7 @@ func TestVersionsAreSeenBeforeRowsArePlaced(t *testing.T) {
 		old, wrong = all[1].Exchange.Gather(ctx, exchange.Tag{Lane: exchange.LaneMessages, Index: 1}, message, nil)
 	})
 	r := recipe.Recipe{Embeddings: 8}
-	err := new(Placement).Decide(ctx, all[0], &r, func() uint64 { return 1 }, 2)
+	err := new(Placement).Decide(ctx, all[0], &r, false, func() uint64 { return 1 }, 2)
 	running.Wait()
 	if _, agreed := errors.AsType[*session.Agreed](err); !agreed || !strings.Contains(err.Error(), "node b speaks of training in another version") {
 		t.Errorf("here it is %v", err)
@@ -70,7 +70,7 @@ func TestNodesPlaceRowsAlike(t *testing.T) {
 		for node, s := range two(t) {
 			running.Go(func() {
 				r := recipe.Recipe{Embeddings: 8, EmbeddingsAt: at}
-				errs[node] = placed[node].Decide(ctx, s, &r, func() uint64 { return 1 << 40 * uint64(node) }, 1<<40) // it fits one of them
+				errs[node] = placed[node].Decide(ctx, s, &r, false, func() uint64 { return 1 << 40 * uint64(node) }, 1<<40) // it fits one of them
 			})
 		}
 		running.Wait()

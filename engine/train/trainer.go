@@ -114,7 +114,7 @@ func NewTrainer(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o O
 	if t.Method, err = t.newMethod(); err != nil {
 		return nil, err
 	}
-	if err := t.Sharing.learnt.Decide(ctx, t.Session, &t.Recipe, t.WeightBytes, budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has); err != nil {
+	if err := t.Sharing.learnt.Decide(ctx, t.Session, &t.Recipe, t.described().Isolated, t.WeightBytes, budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has); err != nil {
 		if Together(err) {
 			t.Session.Leave(ctx, t.Log)
 		}

@@ -56,6 +56,10 @@ func (r *Rows) Index() uint64 {
 // Has reports whether the row of a vertex is local.
 func (s *Source) Has(v uint32) bool { return s.store.Has(v) }
 
+// Reads reports whether the row of a vertex can be read here: it is local, or rows are learnt, of which
+// each node has all.
+func (s *Source) Reads(v uint32) bool { return s.store.Reads(v) }
+
 // Rows fetches the rows of ascending remote vertices into a vault, some at a time. Those
 // that before has are copied and not requested.
 func (s *Source) Rows(ctx context.Context, in *Vault, vertices []uint32, before *Rows, tally *peer.Tally) (*Rows, error) {

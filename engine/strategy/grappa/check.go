@@ -14,6 +14,12 @@ func checkIsolation(r *recipe.Recipe, about dataset.About) error {
 	if err := settings.checkPairs(r); err != nil {
 		return err
 	}
+	switch {
+	case r.EmbeddingsAt == recipe.AtOwners:
+		return fmt.Errorf("{train.embeddings_at} is %s, who are asked for rows in each step, and groups of grappa train in isolation: leave it out, or choose another {strategy}", recipe.AtOwners)
+	case r.Embeddings > 0 && settings.Average > 1:
+		return fmt.Errorf("grappa.average_every is %d, and {train.embeddings} learns rows of vertices, which are updated in each step: leave it out", settings.Average)
+	}
 	if settings.Switch == onPlateau && r.Links == nil && about.Splits[r.Split].Val == 0 {
 		return fmt.Errorf("{grappa.switch}=plateau needs validation vertices to compare epochs by, and split %d has none: leave it out, or choose another {split}", r.Split)
 	}

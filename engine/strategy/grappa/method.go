@@ -410,7 +410,7 @@ func (n *Method) Find(_ context.Context, s *slot.Slot, _ int) ([][]uint32, *feat
 		c := n.Of(s.Groups[i].Roots)
 		for _, v := range set {
 			place, ok := v, c.Has(v)
-			if ok && !n.source.Has(v) {
+			if ok && !n.source.Reads(v) {
 				place, ok = n.Now.rows.Place(v)
 			}
 			if !ok {

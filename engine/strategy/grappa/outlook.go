@@ -31,6 +31,7 @@ func volume(s *forecast.Step) (v forecast.Volume) {
 	}
 	v.All, v.Exposed = exchange.Volume(s.Nodes, columns, s.Number, s.Sums())
 	v.Asked = v.Rounds * (s.Nodes - 1)
+	v.AddLearnt(s)
 	return v
 }
 
@@ -313,7 +314,7 @@ func (o *outlook) bringRows(to *peer.Counts, vertices, there *vicinity.Set) uint
 
 // askRows adds the questions to one node for so many rows of features.
 func (o *outlook) askRows(to *peer.Counts, n float64) {
-	if n < 1 {
+	if n < 1 || o.Learnt {
 		return
 	}
 	requests := gather.Questions(int(n), o.Row)

@@ -82,6 +82,8 @@ func (n *Method) fits(s *View) error {
 // rowBytes returns about the memory of a fetched row.
 func (n *Method) rowBytes() uint64 {
 	switch {
+	case n.Run.Data.Features.Learnt():
+		return 0 // none is fetched
 	case n.Run.Data.Features.Sparse():
 		return uint64(8*n.Run.Data.Entries) + 12
 	case n.filed():
@@ -183,6 +185,9 @@ func (n *Method) Bare(l load) uint64 {
 			edge = entry + 8
 			break
 		}
+	}
+	if n.Run.Recipe.Model.EdgeFeatures > 0 {
+		edge += 8 // where its features are
 	}
 	return row*l.vertices + entry*l.edges + index + rows + row*l.rows + edge*l.all + groups*8*uint64(n.largest())
 }

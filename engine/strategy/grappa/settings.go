@@ -174,7 +174,7 @@ func complete(job *strategy.Settings, at strategy.Place) {
 // declaration is what grappa declares of its settings.
 var declaration = strategy.Declaration{
 	Name:          Name,
-	Learns:        strategy.Learns{Links: true},
+	Learns:        strategy.Learns{Links: true, Embeddings: true},
 	Keys:          func() strategy.Keys { return new(Settings).keys() },
 	CheckSettings: checkSettings,
 	Complete:      complete,

@@ -86,3 +86,30 @@ func TestEdgesInGroups(t *testing.T) {
 		}
 	}
 }
+
+// TestRowsOfVerticesInGroups: where rows of vertices are learnt each node has all, and groups read those
+// that they see. One group learns the bits of one machine, and what others learn does not depend on
+// how many nodes run them.
+func TestRowsOfVerticesInGroups(t *testing.T) {
+	shards := enginetest.Bare(t, 300)
+	r := traintest.Small("sage")
+	r.Features, r.Embeddings, r.Epochs, r.Sharing.Deterministic = "none", 5, 3, true
+	learnt := func(nodes int) string {
+		_, all := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)).MustRun(t, r, shards, isolation(train.Options{Threads: 1}))
+		return traintest.Hashes(all[0])
+	}
+	_, alone := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
+	for _, g := range [][]string{{"groups=1"}, {"groups=3", "depth=2", "period=1"}, {"groups=3", "period=1"}, {"groups=4", "loader=strict", "swept=1", "period=1", "correction=node"}} {
+		r.Sharing = apart(g...)
+		r.Sharing.Deterministic = true
+		one := learnt(1)
+		if all := g[0] == "groups=1" || len(g) > 1 && g[1] == "depth=2"; all != (one == traintest.Hashes(alone)) {
+			t.Errorf("%v: one node learns\n%s\nand one machine\n%s", g, one, traintest.Hashes(alone))
+		}
+		for _, nodes := range []int{2, 3} {
+			if got := learnt(nodes); got != one {
+				t.Errorf("%v: %d nodes learn\n%s\nand one\n%s", g, nodes, got, one)
+			}
+		}
+	}
+}

@@ -178,7 +178,7 @@ func (n *Method) build(ctx context.Context, s *View, groups []int, within []vici
 
 // bringRows fetches the rows that a view lacks.
 func (n *Method) bringRows(ctx context.Context, s *View, before ...*View) (err error) {
-	if err := n.fits(s); err != nil || len(s.far) == 0 {
+	if err := n.fits(s); err != nil || len(s.far) == 0 || n.Run.Data.Features.Learnt() {
 		return err
 	}
 	var rows *vicinity.Rows
