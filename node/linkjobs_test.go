@@ -54,5 +54,13 @@ func TestJobsOfLinks(t *testing.T) {
 		if err := on.API().ExportJob(t.Context(), id, api.ExportRequest{}, &model); err != nil || !strings.Contains(model.String(), `"task":"link"`) || !strings.Contains(model.String(), `"decoder":"mlp"`) || !strings.Contains(model.String(), `"decoder.0.weight":`) {
 			t.Errorf("exported %.600q, %v", model.String(), err)
 		}
+		by.Strategy = "grappa"
+		if id, err = on.API().StartJob(t.Context(), by); err != nil {
+			t.Fatal(err)
+		}
+		j = waitState(c, on, id, "done")
+		if last := j.History[len(j.History)-1]; j.Strategy != "grappa" || last.Metrics == nil || !(last.Loss > 0) || last.Bytes.Feature > 0 {
+			t.Errorf("%+v, last %+v", j, last)
+		}
 	})
 }
