@@ -2,13 +2,20 @@ package nn
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// gcn is the convolution of Kipf and Welling: A*X*W, where A holds the block's values.
+// gcn is the convolution of Kipf and Welling: A*X*W, where A holds the block's values, or, of one
+// relation, takes the mean over a vertex' in-edges.
 type gcn struct {
 	aggregated
 	in, out int
+	how     tensor.Aggregation
 }
 
-func newGCN(_ Spec, p Place) Conv { return &gcn{in: p.In, out: p.Out} }
+func newGCN(_ Spec, p Place) Conv { return &gcn{in: p.In, out: p.Out, how: tensor.Sum} }
+
+// newGCNMean returns the convolution of one relation. Its degrees are those at which edges end,
+// which a row has by itself. Those at which they begin nobody has: shards keep in-edges, so each
+// node would count those of all shards, once for each relation.
+func newGCNMean(_ Spec, p Place) Conv { return &gcn{in: p.In, out: p.Out, how: tensor.Mean} }
 
 func (l *gcn) Weights() []Weight {
 	return []Weight{
@@ -18,11 +25,14 @@ func (l *gcn) Weights() []Weight {
 }
 
 func (l *gcn) Words(use func(string) string) string {
+	if l.how == tensor.Mean {
+		return "z = x * " + use("weight") + ". y of a vertex = the mean of z of the sources of its in-edges, 0 where it has none."
+	}
 	return "z = x * " + use("weight") + ". y of a vertex = the sum of value * z of the source over its in-edges."
 }
 
 func (l *gcn) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
-	c.Along(0, y, c.Weight(0), tensor.Sum, false, e)
+	c.Along(0, y, c.Weight(0), l.how, false, e)
 }
 
 func (l *gcn) carries(c *Call) int { return c.alongCarries(l.in, l.out) }
@@ -32,9 +42,9 @@ func (l *gcn) carry(c *Call, to tensor.Matrix) { c.Mul(to, c.Weight(0), false, n
 func (l *gcn) readsOwn() bool { return false }
 
 func (l *gcn) Backward(c *Call, dx, dy tensor.Matrix) {
-	c.AlongBack(0, dx, c.Gradient(0), dy, c.Weight(0), tensor.Sum)
+	c.AlongBack(0, dx, c.Gradient(0), dy, c.Weight(0), l.how)
 }
 
 func (l *gcn) front() ([]frontTerm, int) {
-	return []frontTerm{{weight: 0, edges: true, how: tensor.Sum}}, l.out
+	return []frontTerm{{weight: 0, edges: true, how: l.how}}, l.out
 }

@@ -34,6 +34,8 @@ class Place:
 
 
 def _gcn(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
+    if at.spec["model"] == "hetero:gcn":
+        return edges.mean(x @ w["weight"])
     return edges.symmetric(x @ w["weight"])
 
 

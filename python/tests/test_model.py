@@ -301,6 +301,7 @@ RELATED: dict[str, dict[str, Any]] = {
     "sage by attention": {"model": "hetero:sage", "hetero_across": "attention"},
     "gat": {"model": "hetero:gat", "gat_out_heads": 2},
     "gat 2 with a head": {"model": "hetero:gat", "gat_version": 2, "model_head": "linear"},
+    "gcn": {"model": "hetero:gcn"},
     "gin": {"model": "hetero:gin", "norm": "layer", "residual": True},
     "hgt": {"model": "hgt"},
     "hgt without norms": {"model": "hgt", "heads": 2, "norm": "none", "residual": True},
