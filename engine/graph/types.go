@@ -291,6 +291,14 @@ type Related struct {
 	Of []float32
 }
 
+// TypesOf returns the types of the graph that shards are of; nil: it has none, or they are not known.
+func TypesOf(shards []*Shard) *Types {
+	if r := shards[0].Related; r != nil {
+		return r.Types
+	}
+	return nil
+}
+
 // Related returns how many relations the edges have; nil: they have none.
 func (m *Meta) Related() *Related {
 	if m.Types == nil {
