@@ -2,8 +2,7 @@ package nn
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// gcn is the convolution of Kipf and Welling: A*X*W, where A holds the block's values, or, of one
-// relation, takes the mean over a vertex' in-edges.
+// gcn is the convolution of Kipf and Welling: A*X*W, where A holds the block's values.
 type gcn struct {
 	aggregated
 	in, out int
@@ -11,11 +10,6 @@ type gcn struct {
 }
 
 func newGCN(_ Spec, p Place) Conv { return &gcn{in: p.In, out: p.Out, how: tensor.Sum} }
-
-// newGCNMean returns the convolution of one relation. Its degrees are those at which edges end,
-// which a row has by itself. Those at which they begin nobody has: shards keep in-edges, so each
-// node would count those of all shards, once for each relation.
-func newGCNMean(_ Spec, p Place) Conv { return &gcn{in: p.In, out: p.Out, how: tensor.Mean} }
 
 func (l *gcn) Weights() []Weight {
 	return []Weight{
@@ -25,9 +19,6 @@ func (l *gcn) Weights() []Weight {
 }
 
 func (l *gcn) Words(use func(string) string) string {
-	if l.how == tensor.Mean {
-		return "z = x * " + use("weight") + ". y of a vertex = the mean of z of the sources of its in-edges, 0 where it has none."
-	}
 	return "z = x * " + use("weight") + ". y of a vertex = the sum of value * z of the source over its in-edges."
 }
 
@@ -47,4 +38,29 @@ func (l *gcn) Backward(c *Call, dx, dy tensor.Matrix) {
 
 func (l *gcn) front() ([]frontTerm, int) {
 	return []frontTerm{{weight: 0, edges: true, how: l.how}}, l.out
+}
+
+// averaged is a gcn that takes the mean over a vertex' in-edges: GraphSAGE with the aggregator gcn,
+// where one of them is its self-loop, or the convolution of one relation.
+type averaged struct {
+	gcn
+	sage bool
+}
+
+func newAveraged(p Place, sage bool) Conv {
+	return &averaged{gcn{in: p.In, out: p.Out, how: tensor.Mean}, sage}
+}
+
+func (l *averaged) Weights() []Weight {
+	if l.sage {
+		return []Weight{{"weight", l.in, l.out, Fan(l.in)}, {Bias, 1, l.out, Fan(l.in)}}
+	}
+	return l.gcn.Weights()
+}
+
+func (l *averaged) Words(use func(string) string) string {
+	if l.sage {
+		return "a = the mean of x of the sources of a vertex' in-edges, itself among them. y = a * " + use("weight") + "."
+	}
+	return "z = x * " + use("weight") + ". y of a vertex = the mean of z of the sources of its in-edges, 0 where it has none."
 }
