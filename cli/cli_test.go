@@ -115,7 +115,7 @@ func TestCompletionAsksTheDaemon(t *testing.T) {
 		{[]string{"dataset", "verify", "--addr", addr, ""}, "products\ncora\n:4\n"},
 		{[]string{"dataset", "remove", "--addr", addr, ""}, "products\ncora\n:4\n"},
 		{[]string{"train", "show", "--addr", addr, ""}, "j7\nj8\nj9\n:4\n"},
-		{[]string{"train", "options", ""}, "gcn\nsage\ngat\ngin\ngcnii\nresgcn\nrgcn\nhgt\nhetero:sage\nhetero:gat\nhetero:gin\nmpnn\nmlp\nsingle\ncentric\nleap\np3\ngrappa\npipe\ngraph\nlocal\n:4\n"},
+		{[]string{"train", "options", ""}, "gcn\nsage\ngat\ngin\ngcnii\nresgcn\nrgcn\nhgt\nhetero:sage\nhetero:gat\nhetero:gcn\nhetero:gin\nmpnn\nmlp\nsingle\ncentric\nleap\np3\ngrappa\npipe\ngraph\nlocal\n:4\n"},
 		{[]string{"train", "start", "--optimizer", ""}, "adam\nadamw\nsgd\n:4\n"},
 		{[]string{"dataset", "import", ""}, ":4\n"},
 		{[]string{"dataset", "import", "cora", ""}, ":0\n"},

@@ -70,7 +70,7 @@ func TestInferenceInPartsIsTheWhole(t *testing.T) {
 // are given the rows of a part's sources.
 func TestInferenceByRelationInPartsIsTheWhole(t *testing.T) {
 	specs := map[string]nn.Spec{}
-	for _, model := range []string{"rgcn", "hetero:sage", "hetero:gat", "hetero:gin", "hgt"} {
+	for _, model := range []string{"rgcn", "hetero:sage", "hetero:gat", "hetero:gcn", "hetero:gin", "hgt"} {
 		s := nn.Defaults(model)
 		s.Layers = 3
 		s.Tell(4, "0,0,1,1")

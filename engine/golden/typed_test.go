@@ -7,6 +7,7 @@ import "github.com/hopmesh/hopmesh/engine/enginetest"
 var typed = []model{
 	{name: "hetero-gat", model: "hetero:gat", layers: 2, set: []string{"gat.out_heads=2", "hetero.across=mean"}},
 	{name: "hetero-attention", model: "hetero:sage", layers: 2, set: []string{"hetero.across=attention"}},
+	{name: "hetero-gcn", model: "hetero:gcn", layers: 2},
 	{name: "hetero-gin", model: "hetero:gin", layers: 2},
 	{name: "hetero-sage", model: "hetero:sage", layers: 2, usual: true},
 	{name: "hgt", model: "hgt", layers: 2, usual: true},

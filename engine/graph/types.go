@@ -76,7 +76,7 @@ func (t *Types) Check(vertices uint64, features int) error {
 	}
 	known, all, columns := map[string]bool{}, uint64(0), 0
 	for _, of := range t.Vertices {
-		if err := CheckTypeName(of.Name); err != nil {
+		if err := checkKeptName(of.Name); err != nil {
 			return err
 		}
 		if known[of.Name] {
@@ -94,7 +94,7 @@ func (t *Types) Check(vertices uint64, features int) error {
 	}
 	names := map[string]bool{}
 	for _, r := range t.Relations {
-		if err := CheckTypeName(r.Name); err != nil {
+		if err := checkKeptName(r.Name); err != nil {
 			return err
 		}
 		if !known[r.Source] || !known[r.Target] {
@@ -108,8 +108,35 @@ func (t *Types) Check(vertices uint64, features int) error {
 	return t.checkGiven()
 }
 
-// CheckTypeName returns an error unless a type or a relation may be called so.
+// CheckTypeName returns an error unless a type or a relation of a source may be called so.
 func CheckTypeName(name string) error {
+	if err := checkKeptName(name); err != nil {
+		return err
+	}
+	if strings.TrimSpace(name) == "" {
+		return fmt.Errorf("the name %.40q of a type or relation is blank: give it one with letters or digits", name)
+	}
+	return nil
+}
+
+// edgesBack begins the names of relations of edges back.
+const edgesBack = "rev-"
+
+// Back returns the relation of the edges of this one the other way round. It is the same one where
+// both ends are of one type. It returns an error if its name would be too long.
+func (r Relation) Back() (Relation, error) {
+	if r.Source == r.Target {
+		return r, nil
+	}
+	if most := MaxTypeName - len(edgesBack); len(r.Name) > most {
+		return r, fmt.Errorf("the relation %.40q from %.40q to %.40q has a name of %d bytes, and with {dataset.undirected}, which puts %s before it, it may have %d: shorten it", r.Name, r.Source, r.Target, len(r.Name), edgesBack, most)
+	}
+	return Relation{Source: r.Target, Name: edgesBack + r.Name, Target: r.Source, Edges: r.Edges}, nil
+}
+
+// checkKeptName returns an error unless a type or a relation of a dataset that is there may be called
+// so. Datasets from before blank names were refused may have some.
+func checkKeptName(name string) error {
 	if name == "" || len(name) > MaxTypeName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		return fmt.Errorf("%.40q is no name of a type or relation: give 1 to %d bytes of text", name, MaxTypeName)
 	}
@@ -262,6 +289,14 @@ type Related struct {
 	// Of is the relation of each edge, a whole number below Count, in the form of weights, so that
 	// it travels wherever they do; nil if the edges are not here.
 	Of []float32
+}
+
+// TypesOf returns the types of the graph that shards are of; nil: it has none, or they are not known.
+func TypesOf(shards []*Shard) *Types {
+	if r := shards[0].Related; r != nil {
+		return r.Types
+	}
+	return nil
 }
 
 // Related returns how many relations the edges have; nil: they have none.

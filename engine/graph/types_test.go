@@ -186,6 +186,22 @@ func TestTypesOfTriples(t *testing.T) {
 	}
 }
 
+// Blank names are refused in sources, and read where datasets have them.
+func TestBlankNamesOfTypes(t *testing.T) {
+	for _, name := range []string{" ", "\u00a0", "\u2003 \u3000"} {
+		if err := graph.CheckTypeName(name); err == nil || !strings.Contains(err.Error(), "is blank: give it one with letters or digits") {
+			t.Errorf("%q: %v", name, err)
+		}
+		kept := &graph.Types{Vertices: []graph.VertexType{{Name: name, Vertices: 3, Features: 1}}, Relations: []graph.Relation{{Source: name, Name: name, Target: name, Edges: 1}}}
+		if err := kept.Check(3, 1); err != nil {
+			t.Errorf("%q of a dataset that is there: %v", name, err)
+		}
+	}
+	if err := graph.CheckTypeName(" a\u00a0"); err != nil {
+		t.Error(err)
+	}
+}
+
 // FuzzTypes parses the types of a graph, as nodes read them from the plan.
 func FuzzTypes(f *testing.F) {
 	f.Add(`{"vertices":[{"name":"a","vertices":3,"first_feature":0,"features":2}],"relations":[{"source":"a","name":"r","target":"a","edges":1}]}`, uint64(3), 2)

@@ -332,7 +332,7 @@ func specs() []nn.Spec {
 				if s.Head, s.Jump = nn.HeadLinear, nn.JumpNone; i >= 4 {
 					continue
 				}
-			case "rgcn", "hetero:sage", "hetero:gat", "hetero:gin":
+			case "rgcn", "hetero:sage", "hetero:gat", "hetero:gcn", "hetero:gin":
 				if s.Jump = nn.JumpNone; i >= 8 {
 					continue
 				}
@@ -379,6 +379,9 @@ func kinds() []nn.Spec {
 			s.Version, s.Heads, s.OutHeads, s.Hidden, s.Across = version, 2, version, 2, nn.AcrossMean
 			s.Relations, s.Ends = 4, "3,0,3,0"
 		})
+	}
+	for i, across := range []string{nn.AcrossSum, nn.AcrossAttend} {
+		add("hetero:gcn", func(s *nn.Spec) { s.Relations, s.Ends, s.Across = 4, []string{"0,1,0,1", ""}[i], across })
 	}
 	add("hetero:gin", func(s *nn.Spec) { s.Relations, s.Ends = 4, "0,1,0,1" })
 	add("hetero:sage", func(s *nn.Spec) { s.Relations, s.Ends, s.Across = 4, "0,1,0,1", nn.AcrossAttend })

@@ -42,7 +42,7 @@ func TestRelationsInPartsAreTheWhole(t *testing.T) {
 
 // A relation that reaches no target is left out, and all gradients are as if it were computed.
 func TestRelationsThatReachNoTargetAreLeftOut(t *testing.T) {
-	for _, model := range []string{"hetero:sage", "hetero:gin", "hetero:gat"} {
+	for _, model := range []string{"hetero:sage", "hetero:gcn", "hetero:gin", "hetero:gat"} {
 		s := nn.Defaults(model)
 		s.Layers, s.Hidden, s.Heads, s.Relations, s.Ends = 1, 2, 1, 4, "0,1,0,1"
 		m, g := newModel(t, s, 3), newGraph(1, 40, 3)

@@ -108,6 +108,7 @@ var kinds = map[string]Kind{
 	"resgcn":      residual(mean), // ResGCN+, as GNNPipe's authors have it
 	"rgcn":        {Weighting: sample.Ones, New: newRGCN, frame: projected, related: true},
 	"hetero:gat":  apartBy(attention),
+	"hetero:gcn":  apartBy(Kind{New: func(_ Spec, p Place) Conv { return newAveraged(p, false) }}),
 	"hetero:gin":  apartBy(Kind{New: newGIN}),
 	"hetero:sage": apartBy(Kind{New: newSAGE}),
 	"mlp":         {New: newLinear},

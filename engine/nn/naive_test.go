@@ -93,6 +93,8 @@ type naive struct {
 	nn.Spec
 	g *graph
 	w map[string]dense
+
+	byRelation bool // it is the layer of one relation
 }
 
 func newNaive(m *nn.Model, g *graph, w []float64) *naive {
@@ -162,6 +164,10 @@ func (n *naive) conv(k int, x, h0 dense) dense {
 	}
 	switch n.Model {
 	case "gcn":
+		if n.byRelation {
+			y = n.mean(false).times(x.times(w("weight")))
+			break
+		}
 		y = n.symmetric().times(x).times(w("weight"))
 	case "sage", "resgcn":
 		switch n.Aggregator {
@@ -304,7 +310,7 @@ func (n *naive) hetero(k int, x dense) dense {
 	reached, sum := zeros(len(x), 1), dense(nil)
 	total := zeros(len(x), 1) // of what shares are by attention
 	for r := range n.Relations {
-		one := &naive{Spec: n.Spec, w: map[string]dense{}}
+		one := &naive{Spec: n.Spec, w: map[string]dense{}, byRelation: true}
 		one.Model, one.SelfLoops = strings.TrimPrefix(n.Model, "hetero:"), nn.LoopsOff
 		g := *n.g
 		one.g, g.in, g.weight = &g, make([][]int, g.n), make([][]float64, g.n)

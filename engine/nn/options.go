@@ -54,7 +54,7 @@ var options = []Option{
 		within(func(s *Spec) *float64 { return &s.Alpha }, 1)},
 	{"rgcn.bases", "rgcn", "a number from 1 to 1024", "each relation has a weight of its own", "how many weights those of all relations are combined of",
 		number(func(s *Spec) *int { return &s.Bases }, maxRelations)},
-	{"hetero.across", "hetero:gat, hetero:gin, hetero:sage", "sum|mean|attention", "sum", "how the rows of the relations that end at a vertex become one",
+	{"hetero.across", "hetero:gat, hetero:gcn, hetero:gin, hetero:sage", "sum|mean|attention", "sum", "how the rows of the relations that end at a vertex become one",
 		word(func(s *Spec) *string { return &s.Across }, AcrossSum, AcrossMean, AcrossAttend)},
 	{"gcnii.theta", "gcnii", "a number from 0", "0.5", "how much the layers' weights count: log(theta/layer + 1)",
 		within(func(s *Spec) *float64 { return &s.Theta }, 1e9)},

@@ -41,6 +41,8 @@ func TestNamesAreFrozen(t *testing.T) {
 			"encoder.weight 7x5, encoder.bias 1x5, layers.0.weight 10x3, layers.0.root.weight 5x3, layers.0.bias 1x3"},
 		{"hetero:sage", func(s *nn.Spec) { s.Layers, s.Relations = 1, 2 },
 			"encoder.weight 7x5, encoder.bias 1x5, layers.0.relations.weight 10x3, layers.0.relations.root.weight 10x3, layers.0.relations.bias 2x3"},
+		{"hetero:gcn", func(s *nn.Spec) { s.Layers, s.Relations = 1, 2 },
+			"encoder.weight 7x5, encoder.bias 1x5, layers.0.relations.weight 10x3, layers.0.relations.bias 2x3"},
 		{"hetero:gat", func(s *nn.Spec) { s.Layers, s.Relations, s.Heads, s.OutHeads = 1, 2, 2, 2 },
 			"encoder.weight 7x10, encoder.bias 1x10, layers.0.relations.weight 20x6, layers.0.relations.attention.source 2x6, layers.0.relations.attention.target 2x6, layers.0.relations.bias 2x3"},
 		{"mlp", nil, "layers.0.weight 7x5, layers.0.bias 1x5, layers.1.weight 5x3, layers.1.bias 1x3"},

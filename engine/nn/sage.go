@@ -13,7 +13,7 @@ type sage struct {
 func newSAGE(s Spec, p Place) Conv {
 	switch s.Aggregator {
 	case "gcn":
-		return &sageGCN{in: p.In, out: p.Out}
+		return newAveraged(p, true)
 	case "max":
 		return &sage{in: p.In, out: p.Out, max: true}
 	}
@@ -82,40 +82,4 @@ func (l *sage) front() ([]frontTerm, int) {
 		return nil, 0
 	}
 	return []frontTerm{{weight: 0, edges: true, how: tensor.Mean}, {weight: 1, own: 1}}, l.out
-}
-
-// sageGCN is GraphSAGE with the gcn aggregator: the mean of the neighbours and, through
-// its self-loop, the vertex itself, times one weight.
-type sageGCN struct {
-	aggregated
-	in, out int
-}
-
-func (l *sageGCN) Weights() []Weight {
-	return []Weight{
-		{"weight", l.in, l.out, Fan(l.in)},
-		{Bias, 1, l.out, Fan(l.in)},
-	}
-}
-
-func (l *sageGCN) Words(use func(string) string) string {
-	return "a = the mean of x of the sources of a vertex' in-edges, itself among them. y = a * " + use("weight") + "."
-}
-
-func (l *sageGCN) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
-	c.Along(0, y, c.Weight(0), tensor.Mean, false, e)
-}
-
-func (l *sageGCN) carries(c *Call) int { return c.alongCarries(l.in, l.out) }
-
-func (l *sageGCN) carry(c *Call, to tensor.Matrix) { c.Mul(to, c.Weight(0), false, nil) }
-
-func (l *sageGCN) readsOwn() bool { return false }
-
-func (l *sageGCN) Backward(c *Call, dx, dy tensor.Matrix) {
-	c.AlongBack(0, dx, c.Gradient(0), dy, c.Weight(0), tensor.Mean)
-}
-
-func (l *sageGCN) front() ([]frontTerm, int) {
-	return []frontTerm{{weight: 0, edges: true, how: tensor.Mean}}, l.out
 }

@@ -9,7 +9,7 @@ import (
 
 // A Spec describes a model. The meaning of its weights depends on all fields.
 type Spec struct {
-	Model  string `json:"model"`  // gcn, sage, gat, gin, gcnii, resgcn, rgcn, mlp, hgt, hetero:sage, hetero:gat, hetero:gin
+	Model  string `json:"model"`  // gcn, sage, gat, gin, gcnii, resgcn, rgcn, mlp, hgt, hetero:sage, hetero:gat, hetero:gcn, hetero:gin
 	Layers int    `json:"layers"` // convolutions; products of an mlp
 	Hidden int    `json:"hidden"` // hidden width (per head for gat)
 	Heads  int    `json:"heads"`  // of a gat or an hgt

@@ -14,7 +14,7 @@ func TestBadSpecs(t *testing.T) {
 		change func(s *nn.Spec)
 		want   string
 	}{
-		{"cnn", nil, `there is no model "cnn": {model} is contrast, gat, gcn, gcnii, gin, hetero:gat, hetero:gin, hetero:sage, mlp, resgcn, rgcn or sage`},
+		{"cnn", nil, `there is no model "cnn": {model} is contrast, gat, gcn, gcnii, gin, hetero:gat, hetero:gcn, hetero:gin, hetero:sage, mlp, resgcn, rgcn or sage`},
 		{"gcn", func(s *nn.Spec) { s.Layers = 0 }, "{layers} is 0, but must be from 1 to 1024"},
 		{"gcn", func(s *nn.Spec) { s.Hidden = 0 }, "{hidden} is 0, but must be from 1 to 65536"},
 		{"gcn", func(s *nn.Spec) { s.Hidden = -3 }, "{hidden} is -3, but must be from 1 to 65536"},

@@ -30,7 +30,7 @@ func TestStepsNameAllTensors(t *testing.T) {
 		changed("gcnii", nil), changed("gcnii", all), changed("resgcn", nil), changed("mlp", nil), changed("contrast", nil),
 		changed("rgcn", func(s *nn.Spec) { s.Relations = 3 }), changed("rgcn", func(s *nn.Spec) { s.Relations, s.Bases = 3, 2 }),
 		changed("hetero:sage", func(s *nn.Spec) { s.Relations = 3 }), changed("hetero:gin", func(s *nn.Spec) { s.Relations = 3 }),
-		changed("hetero:gat", func(s *nn.Spec) { s.Relations, s.Version = 3, 2 }),
+		changed("hetero:gat", func(s *nn.Spec) { s.Relations, s.Version = 3, 2 }), changed("hetero:gcn", func(s *nn.Spec) { s.Relations = 3 }),
 	} {
 		m, err := nn.New(s, 10, 3)
 		if err != nil {
@@ -91,6 +91,10 @@ func TestWordsOfSteps(t *testing.T) {
 			"For each relation r, with the rth of the equal parts that stand one below another in each weight, in place of the weight, and with the in-edges of that relation alone, each with the value 1: " +
 				"a = the mean of x of the sources of a vertex' in-edges, 0 where it has none. y = a * layers.1.relations.weight + x * layers.1.relations.root.weight, x being the vertex' own row. " +
 				"y = y + layers.1.relations.bias. That is y[r]. Then y of a vertex = the mean of y[r] over the relations that end at its type, 0 where it has no in-edges at all."},
+		{changed("hetero:gcn", func(s *nn.Spec) { s.Relations = 3 }), "layers.1",
+			"For each relation r, with the rth of the equal parts that stand one below another in each weight, in place of the weight, and with the in-edges of that relation alone, each with the value 1: " +
+				"z = x * layers.1.relations.weight. y of a vertex = the mean of z of the sources of its in-edges, 0 where it has none. " +
+				"y = y + layers.1.relations.bias. That is y[r]. Then y of a vertex = the sum of y[r] over the relations that end at its type, 0 where it has no in-edges at all."},
 		{changed("gcnii", nil), "encoder", dropped + "x. y = x * encoder.weight. y = y + encoder.bias. y = max(y, 0) (ReLU)."},
 	} {
 		if c.spec.Residual { // Resolve is for those who change a spec

@@ -42,6 +42,7 @@ func TestForeignDevicesLearnTheSame(t *testing.T) {
 		"hgt":           {typed, 1, func(r *recipe.Recipe) { r.Model = traintest.Small("hgt").Model; tell(r, 4) }},
 		"rgcn":          {typed, 1, func(r *recipe.Recipe) { r.Model = traintest.Small("rgcn").Model; tell(r, 4) }},
 		"hetero":        {typed, 1, func(r *recipe.Recipe) { r.Model = traintest.Small("hetero:sage").Model; tell(r, 4) }},
+		"hetero, gcn":   {typed, 1, func(r *recipe.Recipe) { r.Model = traintest.Small("hetero:gcn").Model; tell(r, 4) }},
 		"hetero, gat":   {typed, 2, func(r *recipe.Recipe) { r.Model = traintest.Small("hetero:gat").Model; tell(r, 4) }},
 		"bf16":          {dense, 1, func(r *recipe.Recipe) { r.BF16 = true }},
 		"deterministic": {dense, 1, func(r *recipe.Recipe) { r.Sharing.Deterministic = true }},

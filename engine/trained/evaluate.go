@@ -176,16 +176,8 @@ func (w *Weighed) linksIn(s *link.Spec, shards []*graph.Shard) (*link.Spec, erro
 	}
 	of := *s
 	var err error
-	of.Relation, err = s.Relation.In(typesOf(shards), w.model.Form().Relations > 0)
+	of.Relation, err = s.Relation.In(graph.TypesOf(shards), w.model.Form().Relations > 0)
 	return &of, err
-}
-
-// typesOf returns the types of a dataset; nil: it has none.
-func typesOf(shards []*graph.Shard) *graph.Types {
-	if r := shards[0].Related; r != nil {
-		return r.Types
-	}
-	return nil
 }
 
 // sameNames returns an error if the classes, or columns of targets, of a dataset are called something

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -167,6 +168,48 @@ func TestWhatCanStartFromAModel(t *testing.T) {
 		change(&r, &about)
 		if err := w.Starts(&r, about, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+// A model that tells relations apart starts another on a dataset with as many only, which end at the
+// same types.
+func TestWhatCanStartFromAModelOfRelations(t *testing.T) {
+	shards := traintest.Cut(t, enginetest.Typed("wrote", "edited", enginetest.Back+"wrote", enginetest.Back+"edited"), 4)
+	about := dataset.Describe(shards)
+	for _, model := range []string{"rgcn", "hetero:gcn"} {
+		dir := t.TempDir()
+		r := traintest.Short(model)
+		r.Epochs = 1
+		r.Model.Tell(4, "0,0,1,1")
+		traintest.MustRun(t, r, shards, train.Options{Threads: 1, Dir: dir})
+		w, err := trained.ReadWeighed(filepath.Join(dir, train.CheckpointFile), trained.BestModel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Starts(&r, about, nil); err != nil {
+			t.Error(err)
+		}
+		// On a dataset with fewer relations, and on one with as many that the recipe does not know.
+		fewer, fewerAbout := r, dataset.Describe(traintest.Cut(t, enginetest.Typed("wrote", "edited"), 4))
+		fewer.Model.Tell(2, "0,1")
+		want := "the model tells 4 relations apart, and the edges of the dataset have 2: choose a dataset with the same types as that on which it was trained"
+		if err := w.Starts(&fewer, fewerAbout, nil); err == nil || err.Error() != want {
+			t.Errorf("%s: %v does not say %q", model, err, want)
+		}
+		want = "the model has 4 for relations, and this job's would have 2"
+		if err := w.Starts(&fewer, about, nil); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v does not say %q", model, err, want)
+		}
+		if model == "rgcn" {
+			continue
+		}
+		other, elsewhere := r, about
+		elsewhere.Ends = "1,1,0,0"
+		other.Model.Tell(4, elsewhere.Ends)
+		want = "the relations of the dataset end at other types than those that the model tells apart"
+		if err := w.Starts(&other, elsewhere, nil); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v does not say %q", model, err, want)
 		}
 	}
 }

@@ -299,7 +299,7 @@ type ExportRequest struct {
 }
 
 var (
-	models     = []string{"gcn", "sage", "gat", "gin", "gcnii", "resgcn", "rgcn", "hgt", "hetero:sage", "hetero:gat", "hetero:gin", "mpnn", "mlp"}
+	models     = []string{"gcn", "sage", "gat", "gin", "gcnii", "resgcn", "rgcn", "hgt", "hetero:sage", "hetero:gat", "hetero:gcn", "hetero:gin", "mpnn", "mlp"}
 	optimizers = []string{"adam", "adamw", "sgd"}
 	norms      = []string{"none", "layer"}
 	normalised = []string{"auto", "row", "none", "binary", "binary-row"}

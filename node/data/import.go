@@ -175,8 +175,10 @@ func (u *undertaking) run(ctx context.Context, open func(context.Context, *under
 		return d, u.blame(ctx, err)
 	}
 	defer func() { _ = src.Close() }()
-	if t, ok := src.(interface{ Mirror() }); ok && u.options.Undirected {
-		t.Mirror() // edges back have relations of their own
+	if t, ok := src.(interface{ Mirror() error }); ok && u.options.Undirected {
+		if err := t.Mirror(); err != nil { // edges back have relations of their own
+			return d, u.blame(ctx, err)
+		}
 		u.options.Undirected = false
 	}
 	if src.Meta().Types.Triples() && u.options.Undirected {

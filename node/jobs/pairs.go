@@ -210,12 +210,8 @@ func (q *pairing) embed(ctx context.Context, file *os.File) error {
 			}
 			q.relations = a.Links.Relations
 			if of := a.Links.Relation; of != nil && (a.Relates || q.graph != nil) {
-				var types *graph.Types
-				if r := q.order.shards[0].Related; r != nil {
-					types = r.Types
-				}
 				var err error
-				if q.learnt, err = of.In(types, a.Relates); err != nil {
+				if q.learnt, err = of.In(graph.TypesOf(q.order.shards), a.Relates); err != nil {
 					return err
 				}
 			}

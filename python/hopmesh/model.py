@@ -34,6 +34,8 @@ class Place:
 
 
 def _gcn(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
+    if at.spec["model"] == "hetero:gcn":
+        return edges.mean(x @ w["weight"])
     return edges.symmetric(x @ w["weight"])
 
 
@@ -286,14 +288,14 @@ class Model:
     def to_torch(self) -> Any:
         """Returns the model as a ``torch.nn.Module`` on PyG's layers, in eval mode.
 
-        Its ``forward(x, edge_index, edge_weight=None, numbers=None)`` gives what :meth:`predict`
-        does, and its parameters can be trained. It needs torch and torch_geometric. Models that
-        tell relations apart have none.
+        Its ``forward(x, edge_index, edge_weight=None, numbers=None, edge_type=None)`` gives what
+        :meth:`predict` does, and its parameters can be trained. It needs torch and
+        torch_geometric. An hgt has none.
         """
-        if "relations" in self.spec:
+        if self.spec["model"] == "hgt":
             raise Error(
-                f"to_torch makes no module of {self.spec['model']}, which tells relations apart: "
-                "compute with predict(x, edge_index, edge_type=...)"
+                "to_torch makes no module of hgt: compute with "
+                "predict(x, edge_index, edge_type=...)"
             )
         if self.spec.get("edge_features") or self.spec["model"] == "mpnn":
             raise Error("to_torch makes no model that computes a row for each edge: use predict")

@@ -13,9 +13,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import ELU, Dropout, LayerNorm, Linear, Module, ModuleList, Parameter, ReLU
-from torch_geometric.nn import GATConv, GATv2Conv, GCN2Conv, GCNConv, GINConv, SAGEConv
+from torch_geometric.nn import (
+    GATConv,
+    GATv2Conv,
+    GCN2Conv,
+    GCNConv,
+    GINConv,
+    RGCNConv,
+    SAGEConv,
+)
 from torch_geometric.utils import add_remaining_self_loops, coalesce
 
+from hopmesh import relations
 from hopmesh.error import Error
 
 Weights = Mapping[str, NDArray[Any]]
@@ -24,7 +33,9 @@ Weights = Mapping[str, NDArray[Any]]
 class WeightedGINConv(GINConv):  # type: ignore[misc]
     """Is PyG's GINConv for edges with weights."""
 
-    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        if edge_weight is None:
+            edge_weight = x.new_ones(edge_index.shape[1])
         # propagate_type: (x: Tensor, edge_weight: Tensor)
         total = self.propagate(edge_index, x=x, edge_weight=edge_weight)
         result: Tensor = self.nn(total + (1 + self.eps) * x)
@@ -34,8 +45,14 @@ class WeightedGINConv(GINConv):  # type: ignore[misc]
         return x_j * edge_weight.view(-1, 1)
 
 
+_HETERO = "hetero:"
+
+
 class Layer(Module):
-    """A convolution with what precedes and follows it."""
+    """A convolution with what precedes and follows it.
+
+    The weight of an edge is its relation in models that tell relations apart.
+    """
 
     def __init__(self, spec: Mapping[str, Any], weights: Weights, index: int) -> None:
         super().__init__()
@@ -45,7 +62,7 @@ class Layer(Module):
         self.conv = _convolution(spec, weights, index, self.answers)
         self.residual = _linear(weights, "residual.") if "residual.weight" in weights else None
         self.norm = _norm(weights) if "norm.weight" in weights else None
-        elu = self.kind == "gat" and not linear
+        elu = self.kind.removeprefix(_HETERO) == "gat" and not linear
         self.activation = ELU() if elu else ReLU()
         self.dropout = Dropout(spec["dropout"])
         self.first = index == 0
@@ -72,7 +89,7 @@ class Layer(Module):
         y: Tensor
         if self.kind == "mlp":
             y = self.conv(x)
-        elif self.kind in ("gcn", "gin"):
+        elif self.kind in ("gcn", "gin", "rgcn") or self.kind.startswith(_HETERO):
             y = self.conv(x, edges, weight)
         elif self.kind == "gcnii":
             y = self.conv(x, encoded, edges, weight)
@@ -84,9 +101,10 @@ class Layer(Module):
 class Network(Module):
     """An exported model, as :meth:`hopmesh.Model.to_torch` returns it.
 
-    ``forward(x, edge_index, edge_weight=None, numbers=None)`` returns the scores of every vertex,
-    before softmax. ``x`` holds the features as they were imported, and is normalised here; it is
-    None where vertices have none but learnt rows, of which ``numbers`` selects one for each.
+    ``forward(x, edge_index, edge_weight=None, numbers=None, edge_type=None)`` returns the scores of
+    every vertex, before softmax. ``x`` holds the features as they were imported, and is normalised
+    here; it is None where vertices have none but learnt rows, of which ``numbers`` selects one for
+    each. Models that tell relations apart read ``edge_type``, the number of each edge's relation.
     Parameters can be trained on: ``train()`` has the dropout of training.
     """
 
@@ -114,6 +132,7 @@ class Network(Module):
         edge_index: Tensor,
         edge_weight: Tensor | None = None,
         numbers: Tensor | None = None,
+        edge_type: Tensor | None = None,
     ) -> Tensor:
         learnt: Tensor | None = self.embedding
         if learnt is not None:
@@ -126,7 +145,7 @@ class Network(Module):
         x = self._normalised(x)
         if learnt is not None:
             x = torch.cat([x, learnt], 1)
-        edges, weight = self._merged(edge_index, edge_weight, x)
+        edges, weight = self._merged(edge_index, edge_weight, edge_type, x)
         x = self.input_dropout(x)
         if self.encoder is not None:
             x = self.encoder(x)
@@ -159,11 +178,15 @@ class Network(Module):
             x = x / torch.where(sums > 0, sums, torch.ones_like(sums))
         return x
 
-    def _merged(self, edges: Tensor, weight: Tensor | None, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _merged(
+        self, edges: Tensor, weight: Tensor | None, kinds: Tensor | None, x: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Adds up the weights of edges between the same two vertices, and adds self-loops."""
         vertices = len(x)
         if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < vertices:
             raise Error(f"edge_index has vertices beyond the {vertices} rows of x")
+        if n := self.spec.get("relations", 0):
+            return relations.merged(edges, kinds, self.spec["model"], n)
         value = x.new_ones(edges.shape[1]) if weight is None else weight.to(x.dtype)
         edges, value = coalesce(edges, value, vertices, reduce="sum", sort_by_row=False)
         if self.loops:
@@ -173,6 +196,10 @@ class Network(Module):
 
 def _convolution(spec: Mapping[str, Any], w: Weights, index: int, answers: bool) -> Any:
     kind = spec["model"]
+    if kind.startswith(_HETERO):
+        return _joined(spec, w, index, answers)
+    if kind == "rgcn":
+        return _rgcn(spec, w)
     if kind == "mlp":
         return _linear(w)
     if kind == "gin":
@@ -195,13 +222,45 @@ def _convolution(spec: Mapping[str, Any], w: Weights, index: int, answers: bool)
         _set(gcn.lin.weight, w["weight"].T)
         _set(gcn.bias, w["bias"])
         return gcn
-    how = spec.get("aggregator", "mean")  # of sage, and of resgcn, which has no other
+    how = (
+        "gcn" if kind == _AVERAGED else spec.get("aggregator", "mean")
+    )  # of sage, and of resgcn, which has no other
     sage = SAGEConv(into, out, aggr="max" if how == "max" else "mean", root_weight=how != "gcn")
     _set(sage.lin_l.weight, w["weight"].T)
     _set(sage.lin_l.bias, w["bias"])
     if how != "gcn":
         _set(sage.lin_r.weight, w["root.weight"].T)
     return sage
+
+
+_AVERAGED = "gcn of a relation"  # which is sage with the aggregator gcn, without self-loops
+
+
+def _joined(spec: Mapping[str, Any], w: Weights, index: int, answers: bool) -> relations.Joined:
+    kind, n = spec["model"].removeprefix(_HETERO), spec["relations"]
+    one = {**spec, "model": _AVERAGED if kind == "gcn" else kind}
+    parts = {name: np.split(weight, n) for name, weight in _within(w, "relations.").items()}
+    each = [
+        _convolution(one, {name: part[r] for name, part in parts.items()}, index, answers)
+        for r in range(n)
+    ]
+    attention = w.get("across.attention")
+    joint = None if attention is None else Parameter(torch.from_numpy(attention.copy()))
+    ends = [int(end) for end in spec["ends"].split(",")] if spec.get("ends") else None
+    return relations.Joined(each, ends, spec["across"], joint)
+
+
+def _rgcn(spec: Mapping[str, Any], w: Weights) -> Any:
+    into, out = w["root.weight"].shape
+    shares = w.get("bases.shares")
+    bases = None if shares is None else shares.shape[1]
+    rgcn = RGCNConv(into, out, spec["relations"], num_bases=bases, aggr="mean")
+    _set(rgcn.weight, w["weight" if shares is None else "bases.weight"])
+    if shares is not None:
+        _set(rgcn.comp, shares)
+    _set(rgcn.root, w["root.weight"])
+    _set(rgcn.bias, w["bias"])
+    return rgcn
 
 
 def _attention(spec: Mapping[str, Any], w: Weights, answers: bool) -> Any:

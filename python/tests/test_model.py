@@ -301,6 +301,7 @@ RELATED: dict[str, dict[str, Any]] = {
     "sage by attention": {"model": "hetero:sage", "hetero_across": "attention"},
     "gat": {"model": "hetero:gat", "gat_out_heads": 2},
     "gat 2 with a head": {"model": "hetero:gat", "gat_version": 2, "model_head": "linear"},
+    "gcn": {"model": "hetero:gcn"},
     "gin": {"model": "hetero:gin", "norm": "layer", "residual": True},
     "hgt": {"model": "hgt"},
     "hgt without norms": {"model": "hgt", "heads": 2, "norm": "none", "residual": True},
@@ -345,6 +346,39 @@ def test_relations_equal_the_daemon(
     # Each relation counts for itself.
     shifted = (np.asarray(library.edge_type) + 1) % 3
     assert not close(got, model.predict(library.x, library.edge_index, edge_type=shifted))
+    if model.spec["model"] == "hgt":
+        with pytest.raises(hopmesh.Error, match="to_torch makes no module of hgt"):
+            model.to_torch()
+    else:
+        equal_in_torch(model, library)
+
+
+def equal_in_torch(model: hopmesh.Model, graph: hopmesh.Graph) -> None:
+    """Compares the module of a model that tells relations apart with numpy, and trains it."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch_geometric")
+    module = model.to_torch()
+    sizes = [
+        sum(w.size for w in model.weights.values()),
+        sum(p.numel() for p in module.parameters()),
+    ]
+    assert sizes[0] == sizes[1] and not module.training
+    x, edges, kinds = np.array(graph.x), np.array(graph.edge_index), np.array(graph.edge_type)
+    # Edges that stand twice, under one relation and under two, and a relation without any.
+    twice = np.concatenate([edges, edges[:, :30], edges[:, :9]], axis=1)
+    doubled = np.concatenate([kinds, kinds[:30], (kinds[:9] + 1) % 3])
+    for pairs, of in [(edges, kinds), (twice, doubled), (edges[:, kinds > 0], kinds[kinds > 0])]:
+        with torch.no_grad():
+            got = module(*map(torch.from_numpy, (x, pairs)), edge_type=torch.from_numpy(of))
+        assert close(model.predict(x, pairs, edge_type=of), got.numpy())
+    given = [torch.from_numpy(a) for a in (x, edges)]
+    with pytest.raises(hopmesh.Error, match=r"edge_type is missing: .* tells 3 relations apart"):
+        module(*given)
+    with pytest.raises(hopmesh.Error, match="a number from 0 to 2 for each edge"):
+        module(*given, edge_type=torch.from_numpy(kinds + 1))
+    module.train()
+    module(*given, edge_type=torch.from_numpy(kinds)).square().sum().backward()
+    assert all(p.grad is not None for p in module.parameters())
 
 
 def test_types_without_features(mesh: hopmesh.LocalMesh, tmp_path: Path) -> None:
@@ -374,6 +408,15 @@ def test_types_without_features(mesh: hopmesh.LocalMesh, tmp_path: Path) -> None
         )
         where = np.searchsorted(graph.ids.astype(str), want.ids.astype(str))
         assert close(want.scores, got[where])
+        torch = pytest.importorskip("torch")
+        pytest.importorskip("torch_geometric")
+        given: dict[str, Any] = {"edge_index": graph.edge_index, "edge_type": graph.edge_type}
+        given |= {"x": graph.x, "numbers": graph.numbers}
+        with torch.no_grad():
+            scores = model.to_torch()(
+                **{name: torch.from_numpy(np.array(a)) for name, a in given.items()}
+            )
+        assert close(got, scores.numpy())
         job.remove()
     finally:
         made.remove(force=True)
@@ -386,5 +429,3 @@ def test_relations_that_are_missing(mesh: hopmesh.LocalMesh, library: hopmesh.Gr
     for wrong in ([0], np.full(library.edge_index.shape[1], 3)):
         with pytest.raises(hopmesh.Error, match="a number from 0 to 2 for each edge"):
             model.predict(library.x, library.edge_index, edge_type=wrong)
-    with pytest.raises(hopmesh.Error, match="to_torch makes no module of rgcn"):
-        model.to_torch()

@@ -42,8 +42,10 @@ func Generate(ctx context.Context, o generate.Options, undirected bool, folder s
 	if err != nil {
 		return nil, err
 	}
-	if t, ok := src.(interface{ Mirror() }); ok && undirected {
-		t.Mirror()
+	if t, ok := src.(interface{ Mirror() error }); ok && undirected {
+		if err := t.Mirror(); err != nil {
+			return nil, errors.Join(err, src.Close())
+		}
 		undirected = false
 	}
 	return cut(ctx, src, build.Options{Dir: folder, Undirected: undirected})

@@ -111,7 +111,8 @@ func (g *typedGraph) describe() {
 	}
 	for i := range g.relations {
 		if r := g.relations[i].Relation; g.mirrored && r.Source != r.Target {
-			t.Relations = append(t.Relations, graph.Relation{Source: r.Target, Name: "rev-" + r.Name, Target: r.Source, Edges: r.Edges})
+			reverse, _ := r.Back() // Mirror has seen the error
+			t.Relations = append(t.Relations, reverse)
 			g.meta.Edges += r.Edges
 		}
 	}
@@ -121,9 +122,15 @@ func (g *typedGraph) describe() {
 // Mirror adds each edge in the other direction: under the same relation if it leads between
 // vertices of one type, else under a relation of its own, whose name begins with rev-, as in
 // graphs that are imported.
-func (g *typedGraph) Mirror() {
+func (g *typedGraph) Mirror() error {
+	for i := range g.relations {
+		if _, err := g.relations[i].Back(); err != nil {
+			return err
+		}
+	}
 	g.mirrored = true
 	g.describe()
+	return nil
 }
 
 // learn draws the classes and the split.

@@ -131,7 +131,9 @@ func TestTypedShape(t *testing.T) {
 // TestTypedEdgesBack compares a graph with edges back with the same without.
 func TestTypedEdgesBack(t *testing.T) {
 	one, source := readTyped(t, mag(t, 0.002, 1)), mag(t, 0.002, 1)
-	source.Mirror()
+	if err := source.Mirror(); err != nil {
+		t.Fatal(err)
+	}
 	both := readTyped(t, source)
 	names := []string{"author-affiliated_with-institution", "author-writes-paper", "paper-cites-paper", "paper-has_topic-field_of_study",
 		"institution-rev-affiliated_with-author", "paper-rev-writes-author", "field_of_study-rev-has_topic-paper"}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/nn/nntest"
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
 
@@ -16,25 +17,25 @@ func TestFormulas(t *testing.T) {
 			continue
 		}
 		world := newWorld(6)
-		m, w := newModel(t, s)
+		m, w := nntest.NewModel(t, s)
 		var all []uint32
 		for v := range vertices {
 			all = append(all, uint32(v))
 		}
-		b := world.batch(t, m, 0, all)
-		r := newRun(t, reference.New(), m, w)
+		b := world.Batch(t, m, 0, all)
+		r := nntest.NewRun(t, reference.New(), m, w)
 		r.Train = false
-		got := r.read(r.Forward(b.Blocks, world.input(r.device, b.Blocks[0].Vertices, false)))
+		got := r.Read(r.Forward(b.Blocks, world.Input(r.Device, b.Blocks[0].Vertices)))
 		x := make([][]float64, vertices)
 		for v := range x {
-			x[v] = world.x[v*columns:][:columns]
+			x[v] = world.X[v*nntest.Columns:][:nntest.Columns]
 		}
-		n := &naive{world: world, spec: s, w: w, params: m.Params()}
+		n := &naive{Graph: world, spec: s, w: w, params: m.Params()}
 		for k := range s.Layers {
 			x = n.layer(k, x)
 		}
 		for i, y := range got {
-			if want := x[i/classes][i%classes]; !near(y, want, 1e-6, 1e-6) {
+			if want := x[i/nntest.Classes][i%nntest.Classes]; !nntest.Near(y, want, 1e-6, 1e-6) {
 				t.Fatalf("%s: logit %d is %v and not %v", name, i, y, want)
 			}
 		}
@@ -42,7 +43,7 @@ func TestFormulas(t *testing.T) {
 }
 
 type naive struct {
-	*world
+	*nntest.Graph
 	spec   nn.Spec
 	w      []float64
 	params []nn.Param
@@ -110,7 +111,7 @@ type edge struct {
 
 // into returns the in-edges of a vertex, with an added self-loop.
 func (n *naive) into(v int, loops bool) (edges []edge) {
-	s, own := n.shard, false
+	s, own := n.Shard, false
 	mean := make([]float64, wide)
 	for e := s.Indptr[v]; e < s.Indptr[v+1]; e++ {
 		one := edge{source: int(s.Indices[e]), weight: float64(s.Weights[e])}

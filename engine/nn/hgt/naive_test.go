@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/nn/nntest"
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
 
 // naive computes the published formulas edge by edge.
 type naive struct {
-	*world
+	*nntest.Graph
 	spec   nn.Spec
 	w      []float64
 	params []nn.Param
@@ -53,7 +54,7 @@ func (n *naive) through(x []float64, name string, relation int) []float64 {
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 func (n *naive) layer(k int, x [][]float64) [][]float64 {
-	at, s := fmt.Sprintf("layers.%d.", k), n.shard
+	at, s := fmt.Sprintf("layers.%d.", k), n.Shard
 	typed := func(ends []int, relation int) int {
 		if n.spec.Ends == "" {
 			return 0
@@ -107,14 +108,14 @@ func TestFormulas(t *testing.T) {
 			continue
 		}
 		world := newWorld(6)
-		m, w := newModel(t, s)
-		b := world.batch(t, m, 0, all())
-		r := newRun(t, reference.New(), m, w)
+		m, w := nntest.NewModel(t, s)
+		b := world.Batch(t, m, 0, world.All())
+		r := nntest.NewRun(t, reference.New(), m, w)
 		r.Train = false
-		got := r.read(r.Forward(b.Blocks, world.input(r.device, b.Blocks[0].Vertices)))
-		n, x := &naive{world: world, spec: s, w: w, params: m.Params()}, make([][]float64, vertices)
+		got := r.Read(r.Forward(b.Blocks, world.Input(r.Device, b.Blocks[0].Vertices)))
+		n, x := &naive{Graph: world, spec: s, w: w, params: m.Params()}, make([][]float64, vertices)
 		for v := range x {
-			x[v] = n.linear(world.x[v*columns:][:columns], "encoder", 0, s.Hidden)
+			x[v] = n.linear(world.X[v*nntest.Columns:][:nntest.Columns], "encoder", 0, s.Hidden)
 			for c, z := range x[v] {
 				x[v][c] = max(z, 0)
 			}
@@ -123,8 +124,8 @@ func TestFormulas(t *testing.T) {
 			x = n.layer(k, x)
 		}
 		for v := range x {
-			for c, want := range n.linear(x[v], "head", 0, classes) {
-				if y := got[v*classes+c]; !near(y, want, 1e-9, 1e-9) {
+			for c, want := range n.linear(x[v], "head", 0, nntest.Classes) {
+				if y := got[v*nntest.Classes+c]; !nntest.Near(y, want, 1e-9, 1e-9) {
 					t.Fatalf("%s: logit %d of vertex %d is %v and not %v", name, c, v, y, want)
 				}
 			}

@@ -86,7 +86,9 @@ func TestOGBWithTypesBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	s.(interface{ Mirror() }).Mirror()
+	if err := s.(interface{ Mirror() error }).Mirror(); err != nil {
+		t.Fatal(err)
+	}
 	if m := s.Meta(); m.Edges != 12 || len(m.Types.Relations) != 5 || m.Types.Relations[3].String() != "paper-rev-writes-author" {
 		t.Errorf("%+v", m.Types)
 	}

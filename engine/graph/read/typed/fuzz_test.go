@@ -37,7 +37,9 @@ func fuzzTables(t *testing.T, ending string, nodes, edges []byte) {
 		return
 	}
 	if tables, is := src.(*typed.Tables); is {
-		tables.Mirror()
+		if err := tables.Mirror(); err != nil {
+			return
+		}
 	}
 	if err := graph.CheckSource(src); err != nil && !strings.Contains(err.Error(), "occurs twice") {
 		t.Fatal(err)

@@ -125,6 +125,9 @@ func (t *Tables) sort(ctx context.Context) (types []*columnsOf, of []uint16, err
 	if !t.rows.Typed() {
 		s.types[0].all(width)
 	}
+	if i := slices.IndexFunc(s.types, func(c *columnsOf) bool { return strings.Contains(c.name, ";") }); i >= 0 {
+		t.notes = append(t.notes, fmt.Sprintf("%s: several labels with a ; between them are one type, such as %s.", t.rows.Table(), source.Printable(s.types[i].name)))
+	}
 	if left := s.left(); len(left) > 0 {
 		t.notes = append(t.notes, fmt.Sprintf("%s: not taken as features: %s.", t.rows.Table(), source.Listed(left)))
 	}
@@ -406,10 +409,7 @@ func (t *Tables) count(ctx context.Context) error {
 	for i := range order {
 		order[i] = i
 	}
-	called := func(i int) string {
-		r := t.relations[i]
-		return graph.Relation{Source: r.source.name, Name: r.name, Target: r.target.name}.String() + "."
-	}
+	called := func(i int) string { return t.relations[i].said().String() + "." }
 	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(called(a), called(b)) })
 	sorted := make([]*relation, len(order))
 	for at, i := range order {

@@ -60,7 +60,9 @@ func openWith(t *testing.T, files map[string]string, o source.Options) graph.Sou
 func shards(t *testing.T, src graph.Source, mirrored bool, dtype graph.DType) string {
 	t.Helper()
 	if mirrored {
-		src.(interface{ Mirror() }).Mirror()
+		if err := src.(interface{ Mirror() error }).Mirror(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	dir := filepath.Join(t.TempDir(), "shards")
 	manifest, err := build.Run(t.Context(), src, build.Options{Dir: dir, Shards: 3, DType: dtype})
@@ -203,6 +205,38 @@ func TestTablesWithTargets(t *testing.T) {
 	}
 }
 
+// Edges back are refused, and none are added, where the names of their relations would be too long.
+func TestTablesWithNamesTooLongForEdgesBack(t *testing.T) {
+	nodes := "id,type\n0,a\n1,b\n2,a\n"
+	for length, refused := range map[int]bool{graph.MaxTypeName - 4: false, graph.MaxTypeName - 3: true} {
+		name := strings.Repeat("r", length)
+		src := openWith(t, map[string]string{"nodes.csv": nodes, "edges.csv": "src,dst,relation\n0,1," + name + "\n"}, source.Options{})
+		want := `the relation "` + strings.Repeat("r", 40) + `" from "a" to "b" has a name of 253 bytes, and with {dataset.undirected}, which puts rev- before it, it may have 252: shorten it`
+		if err := src.(interface{ Mirror() error }).Mirror(); (err != nil) != refused || refused && err.Error() != want {
+			t.Errorf("%d bytes: %v", length, err)
+		}
+		if n := src.Meta().Edges; (n == 1) != refused {
+			t.Errorf("%d bytes: there are %d edges", length, n)
+		}
+		if err := graph.CheckSource(src); err != nil {
+			t.Error(err)
+		}
+		within := openWith(t, map[string]string{"nodes.csv": nodes, "edges.csv": "src,dst,relation\n0,2," + name + "\n"}, source.Options{})
+		if err := within.(interface{ Mirror() error }).Mirror(); err != nil { // whose edges back are of the same relation
+			t.Error(err)
+		}
+	}
+}
+
+// Neo4j puts a semicolon between the labels of a vertex, which are one type.
+func TestTablesWithSeveralLabels(t *testing.T) {
+	src := openWith(t, map[string]string{"nodes.csv": ":ID,:LABEL\n0,a\n1,a;b\n", "edges.csv": ":START_ID,:END_ID,:TYPE\n0,1,r\n"}, source.Options{})
+	note := "nodes.csv: several labels with a ; between them are one type, such as a;b."
+	if types := src.Meta().Types.Vertices; len(types) != 2 || types[1].Name != "a;b" || !slices.Contains(src.Notes(), note) {
+		t.Errorf("%+v, %q", types, src.Notes())
+	}
+}
+
 // What changes between two passes is seen.
 func TestTablesThatChange(t *testing.T) {
 	files := map[string]string{"nodes.csv": "id,type,x\n0,a,1\n1,b,\n", "edges.csv": "src,dst,relation\n0,1,r\n"}
@@ -291,6 +325,11 @@ func TestTablesRefused(t *testing.T) {
 		"two columns":          {"id,type,ntype\n0,a,b\n1,a,b\n2,b,b\n", ring, source.Options{}, "nodes.csv has types in the column type or in ntype: name one with {dataset.type_column}, or give {dataset.type_column none}"},
 		"the ids":              {"type,x\na,1\nb,2\n", ring, source.Options{}, "nodes.csv has no column called id beside type, which has the types"},
 		"features of edges":    {"id,type\n0,a\n1,a\n2,b\n", ring, source.Options{TypeColumn: "type", EdgeFeatures: []string{"all"}}, "{dataset.type_column} makes a graph with types, whose edges have no features yet"},
+		"a blank type":         {"id,type\n0,a\n1,\u00a0\n2,b\n", ring, source.Options{}, `nodes.csv, line 3: the name "\u00a0" of a type or relation is blank: give it one with letters or digits, or give {dataset.type_column none}`},
+		"a blank relation":     {"id,type\n0,a\n1,a\n2,b\n", "src,dst,relation\n0,1,r\n1,2,\u2003\n", source.Options{RelationColumn: "relation"}, `edges.csv, edge 2: the name "\u2003" of a type or relation is blank: give it one with letters or digits`},
+		"types are ids":        {"id,type\n0,a\n1,a\n2,b\n", ring, source.Options{TypeColumn: "ID"}, "nodes.csv: the column id, which {dataset.type_column} names, has the names of nodes: name the one that says the type of each"},
+		"relations are ends":   {"id,type\n0,a\n1,a\n2,b\n", ring, source.Options{RelationColumn: "src"}, "edges.csv: the column src, which {dataset.relation_column} names, has an end of each edge: name the one that says the relation of each"},
+		"relations are others": {"id,type\n0,a\n1,a\n2,b\n", ring, source.Options{RelationColumn: "dst"}, "edges.csv: the column dst, which {dataset.relation_column} names, has an end"},
 		"no header":            {"id,type\n0,a\n1,a\n2,b\n", "0,1\n1,2\n", source.Options{RelationColumn: "verb"}, "edges.csv, line 1: there is no header line that names the columns, and {dataset.relation_column} asks for verb"},
 		"no table of nodes":    {"", ring, source.Options{TypeColumn: "type"}, "{dataset.type_column} names type, and there is no table of nodes beside the edges"},
 		"little memory":        {"id,type\n0,a\n1,a\n2,b\n", ring, source.Options{Memory: 64}, "raise {dataset.memory}"},

@@ -256,7 +256,10 @@ func (g *Graph) ends(of, file string) (*relation, error) {
 	case 0:
 		return nil, fmt.Errorf("%s is not called SOURCE-RELATION-TARGET by two of the types %s: rename it, or add a file for the type that is missing to nodes", file, source.Listed(g.names()))
 	case 1:
-		return found[0], graph.CheckTypeName(found[0].name)
+		if err := graph.CheckTypeName(found[0].name); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		return found[0], nil
 	}
 	return nil, fmt.Errorf("%s can be taken apart in %d ways, such as from %s to %s and from %s to %s: rename the types so that only one is left", file, len(found), found[0].source.name, found[0].target.name, found[1].source.name, found[1].target.name)
 }

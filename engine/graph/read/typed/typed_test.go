@@ -134,7 +134,9 @@ func TestFolder(t *testing.T) {
 // Edges back have relations of their own, unless both ends are of one type.
 func TestMirror(t *testing.T) {
 	src := open(t, library)
-	src.(*typed.Graph).Mirror()
+	if err := src.(*typed.Graph).Mirror(); err != nil {
+		t.Fatal(err)
+	}
 	if got, m := edges(t, src), src.Meta(); len(got) != 16 || m.Edges != 16 || len(m.Types.Relations) != 7 ||
 		!slices.Contains(got, "paper/0 rev-writes author/bob") || !slices.Contains(got, "paper/1 cites paper/0") {
 		t.Errorf("%d relations, %d edges %q", len(src.Meta().Types.Relations), m.Edges, got)
@@ -145,7 +147,9 @@ func TestMirror(t *testing.T) {
 	files := maps.Clone(library)
 	files["edges/paper-rev-writes-author.csv"] = "src,dst\n0,ann\n"
 	src = open(t, files)
-	src.(*typed.Graph).Mirror()
+	if err := src.(*typed.Graph).Mirror(); err != nil {
+		t.Fatal(err)
+	}
 	if err := graph.CheckSource(src); err == nil || !strings.Contains(err.Error(), "paper-rev-writes-author occurs twice: rename one of the two") {
 		t.Errorf("edges back that are there already: %v", err)
 	}
@@ -207,6 +211,8 @@ func TestRefused(t *testing.T) {
 		{"an id twice, without features", func(f map[string]string) { f["nodes/field.csv"] = "id\n10\n20\n10\n" }, "nodes/field.csv: field.csv, line 4: the id 10 has a row already: leave one row for each id"},
 		{"an id twice, with features", func(f map[string]string) { f["nodes/author.csv"] = "id,age\nann,50\nbob,60\nann,50\n" }, "nodes/author.csv: author.csv, line 4: the id \"ann\" has a row already"},
 		{"no column of ids", func(f map[string]string) { f["nodes/paper.csv"] = "year,pages\n2001,5\n2002,0\n2003,7\n" }, "nodes/paper.csv: paper.csv has no column called id, and its first one is year: call the column with the ids of the nodes id in the header line"},
+		{"a blank type", func(f map[string]string) { f["nodes/ .csv"] = "id\n1\n" }, `nodes/ .csv: the name " " of a type or relation is blank`},
+		{"a blank relation", func(f map[string]string) { f["edges/paper- -field.csv"] = "src,dst\n1,10\n" }, `edges/paper- -field.csv: the name " " of a type or relation is blank: give it one`},
 		{"nothing in edges", func(f map[string]string) {
 			maps.DeleteFunc(f, func(name, _ string) bool { return strings.HasPrefix(name, "edges/") })
 			f["edges/readme"] = "nothing"

@@ -12,13 +12,25 @@ import (
 )
 
 // Mirror adds each edge in the other direction: under the same relation if it leads between
-// vertices of one type, else under a relation of its own, whose name begins with rev-.
-func (g *Graph) Mirror() {
+// vertices of one type, else under a relation of its own, whose name begins with rev-. It returns an
+// error, and adds none, if such a name would be too long.
+func (g *Graph) Mirror() error {
 	if g.mirrored {
-		return
+		return nil
+	}
+	for _, r := range g.relations {
+		if _, err := r.said().Back(); err != nil {
+			return err
+		}
 	}
 	g.mirrored, g.meta.Edges = true, 2*g.meta.Edges
 	g.describe()
+	return nil
+}
+
+// said returns the relation as metadata have it.
+func (r *relation) said() graph.Relation {
+	return graph.Relation{Source: r.source.name, Name: r.name, Target: r.target.name, Edges: r.edges}
 }
 
 // describe sets the types of the metadata.
@@ -31,15 +43,16 @@ func (g *Graph) describe() {
 		g.meta.NonZeros += n * uint64(of.width()) // at most: zeros are left out
 	}
 	for _, r := range g.relations {
-		edges := r.edges
+		said := r.said()
 		if g.mirrored && r.source == r.target {
-			edges *= 2
+			said.Edges *= 2
 		}
-		t.Relations = append(t.Relations, graph.Relation{Source: r.source.name, Name: r.name, Target: r.target.name, Edges: edges})
+		t.Relations = append(t.Relations, said)
 	}
 	for _, r := range g.relations {
 		if g.mirrored && r.source != r.target {
-			t.Relations = append(t.Relations, graph.Relation{Source: r.target.name, Name: "rev-" + r.name, Target: r.source.name, Edges: r.edges})
+			reverse, _ := r.said().Back() // Mirror has seen the error
+			t.Relations = append(t.Relations, reverse)
 		}
 	}
 	g.meta.Types = t

@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { bytes, seconds, sentence } from "./format.js";
 
 const presets = ["arxiv", "reddit", "products", "papers100m", "mag240m-papers"];
-const models = ["gcn", "sage", "gat", "gin", "gcnii", "resgcn", "rgcn", "hgt", "hetero:sage", "hetero:gat", "hetero:gin", "mpnn", "mlp"];
+const models = ["gcn", "sage", "gat", "gin", "gcnii", "resgcn", "rgcn", "hgt", "hetero:sage", "hetero:gat", "hetero:gcn", "hetero:gin", "mpnn", "mlp"];
 const rates = { "400 Mbit/s": 50e6, "1 Gbit/s": 125e6, "10 Gbit/s": 1.25e9, "100 Gbit/s": 12.5e9 };
 
 const kinds = ["feature", "topology", "model", "gradient", "activation", "shard", "control"];
