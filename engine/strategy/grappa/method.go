@@ -220,7 +220,7 @@ func (n *Method) notes() (all []string) {
 	}
 	supers := n.supers()
 	if pairs := len(n.Schedule.Unseen(supers)); pairs > 0 {
-		all = append(all, fmt.Sprintf("%s of %s each are too few for a whole sweep, which has %d: %d of %d pairs of a group and a shard of others never meet: take more {epochs}, or a smaller grappa.period", recipe.Count(supers, "super-epoch"), recipe.Count(period, "epoch"), n.Schedule.Slots(), pairs, n.pairs()))
+		all = append(all, fmt.Sprintf("the job has %s, of %s each, and a whole sweep has %d: %d of %d pairs of a group and a shard of others never meet: take more {epochs}, or a smaller {grappa.period}", recipe.Count(supers, "super-epoch"), recipe.Count(period, "epoch"), n.Schedule.Slots(), pairs, n.pairs()))
 	}
 	return all
 }
