@@ -357,20 +357,25 @@ func TestWhatIsRefused(t *testing.T) {
 	bare := dataset.Describe(enginetest.Bare(t, 100))
 	for want, change := range map[string]func(r *recipe.Recipe, a *dataset.About){
 		"": func(*recipe.Recipe, *dataset.About) {},
-		"the dataset has no features for the model to read, and {train.embeddings} is off: leave that out":                    func(r *recipe.Recipe, _ *dataset.About) { r.Embeddings = 0 },
-		"{train.embeddings} is -1: give 1 to 4096 columns, or off":                                                            func(r *recipe.Recipe, _ *dataset.About) { r.Embeddings = -1 },
-		"{train.embeddings} is 4097: give 1 to 4096 columns, or off":                                                          func(r *recipe.Recipe, _ *dataset.About) { r.Embeddings = 4097 },
-		"{train.embeddings} is for vertices without features, and all of this dataset's have 3 columns of them: leave it out": func(_ *recipe.Recipe, a *dataset.About) { a.Features = 3 },
-		"the columns [5] say which vertices have no features, and the dataset has 3":                                          func(r *recipe.Recipe, a *dataset.About) { a.Features, r.Bare = 3, []int{5} },
-		"{train.momentum} moves rows that no step has touched":                                                                func(r *recipe.Recipe, _ *dataset.About) { r.Optimizer = nn.OptimizerSpec{Kind: "sgd", Momentum: 0.9} },
-		"{normalize-features} is row, and rows that are learnt are not normalised: leave it out":                              func(r *recipe.Recipe, _ *dataset.About) { r.Features = "row" },
-		"a job with {train.embeddings} starts from no other":                                                                  func(r *recipe.Recipe, _ *dataset.About) { r.From = &recipe.From{Job: "j1"} },
-		"{strategy} p3 learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap":       func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "p3" },
-		"{strategy} grappa learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap":   func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "grappa" },
-		"{strategy} pipe learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap":     func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "pipe" },
-		"{strategy} auto learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap":     func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "auto" },
-		"{leap.sync_every} is 3, and {train.embeddings} learns rows of vertices, which are updated in each step":              func(r *recipe.Recipe, _ *dataset.About) { r.Sharing = strategy.Given("leap", "leap.sync_every=3") },
-		"{sweep} train.embeddings: rows of vertices are learnt for one model: start one job for each value":                   func(r *recipe.Recipe, _ *dataset.About) { *r = traintest.Swept(*r, "lr=0.1", "lr=0.2") },
+		"the dataset has no features for the model to read, and {train.embeddings} is off: leave that out":                      func(r *recipe.Recipe, _ *dataset.About) { r.Embeddings = 0 },
+		"{train.embeddings} is -1: give 1 to 4096 columns, or off":                                                              func(r *recipe.Recipe, _ *dataset.About) { r.Embeddings = -1 },
+		"{train.embeddings} is 4097: give 1 to 4096 columns, or off":                                                            func(r *recipe.Recipe, _ *dataset.About) { r.Embeddings = 4097 },
+		"{train.embeddings} is for vertices without features, and all of this dataset's have 3 columns of them: leave it out":   func(_ *recipe.Recipe, a *dataset.About) { a.Features = 3 },
+		"the columns [5] say which vertices have no features, and the dataset has 3":                                            func(r *recipe.Recipe, a *dataset.About) { a.Features, r.Bare = 3, []int{5} },
+		"{train.momentum} moves rows that no step has touched":                                                                  func(r *recipe.Recipe, _ *dataset.About) { r.Optimizer = nn.OptimizerSpec{Kind: "sgd", Momentum: 0.9} },
+		"{normalize-features} is row, and rows that are learnt are not normalised: leave it out":                                func(r *recipe.Recipe, _ *dataset.About) { r.Features = "row" },
+		"a job with {train.embeddings} starts from no other":                                                                    func(r *recipe.Recipe, _ *dataset.About) { r.From = &recipe.From{Job: "j1"} },
+		"{strategy} p3 learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap, grappa": func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "p3" },
+		"{train.embeddings_at} is owners, who are asked for rows in each step, and groups of grappa train in isolation": func(r *recipe.Recipe, _ *dataset.About) {
+			r.EmbeddingsAt, r.Sharing.Strategy = recipe.AtOwners, "grappa"
+		},
+		"grappa.average_every is 3, and {train.embeddings} learns rows of vertices, which are updated in each step": func(r *recipe.Recipe, _ *dataset.About) {
+			r.Sharing = strategy.Given("grappa", "grappa.average_every=3")
+		},
+		"{strategy} pipe learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap, grappa": func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "pipe" },
+		"{strategy} auto learns no rows of vertices, as {train.embeddings} asks for: choose one of single, centric, leap, grappa": func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "auto" },
+		"{leap.sync_every} is 3, and {train.embeddings} learns rows of vertices, which are updated in each step":                  func(r *recipe.Recipe, _ *dataset.About) { r.Sharing = strategy.Given("leap", "leap.sync_every=3") },
+		"{sweep} train.embeddings: rows of vertices are learnt for one model: start one job for each value":                       func(r *recipe.Recipe, _ *dataset.About) { *r = traintest.Swept(*r, "lr=0.1", "lr=0.2") },
 	} {
 		r, about := learning("gcn"), bare
 		change(&r, &about)
