@@ -46,7 +46,7 @@ func rows() []row {
 		{Graph: "umls", Name: "R-GCN and DistMult", Seeds: 5, protocol: small},
 		{Graph: "kinship", Name: "R-GCN and DistMult", Seeds: 5, protocol: small},
 		{Graph: "wn18rr", Name: "DistMult", Bar: 0.42, Seeds: 1, Alone: true, protocol: protocol{
-			Width: 200, Batch: 1024, Negatives: 256, Loss: link.Softmax, Rate: 0.003, Decay: 0.3, Falls: true, Epochs: 50, Every: 5, Patience: 10,
+			Width: 500, Batch: 1024, Negatives: 256, Loss: link.Softmax, Rate: 0.003, Decay: 0.3, Falls: true, Epochs: 50, Every: 5, Patience: 10,
 		}},
 		{Graph: "wn18rr", Name: "R-GCN and DistMult", Seeds: 1, Alone: true, protocol: protocol{
 			Layers: 2, Width: 100, Batch: 4096, Negatives: 64, Loss: link.Softmax, Rate: 0.01, Decay: 0.3, Falls: true, Epochs: 40, Every: 5, Patience: 8,
