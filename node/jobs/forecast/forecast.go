@@ -268,7 +268,7 @@ func strategiesOf(asked string) (of []forecast.Strategy, err error) {
 		return nil, api.Invalid("there is no strategy %q: choose one of %s", asked, strings.Join(recipe.Strategies.Choices(), ", "))
 	}
 	for _, d := range recipe.Strategies {
-		if d.Choose != nil || asked != "" && asked != strategy.Auto && d.Name != asked && d.Name != strategy.Single {
+		if d.Choose != nil || d.Elsewhere && d.Name != asked || asked != "" && asked != strategy.Auto && d.Name != asked && d.Name != strategy.Single {
 			continue
 		}
 		check := d.Check

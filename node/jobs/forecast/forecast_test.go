@@ -61,8 +61,11 @@ func TestPlacing(t *testing.T) {
 
 func TestStrategiesThatAreForecast(t *testing.T) {
 	all, err := strategiesOf("")
-	if err != nil || len(all) != len(recipe.Strategies)-1 { // all but auto
+	if err != nil || len(all) != len(recipe.Strategies)-2 { // all but auto and program, whose model is not known
 		t.Errorf("%d strategies: %v", len(all), err)
+	}
+	if own, err := strategiesOf("program"); err != nil || !slices.ContainsFunc(own, func(s forecast.Strategy) bool { return s.Name == "program" }) {
+		t.Errorf("%v, %v", own, err)
 	}
 	some, err := strategiesOf("leap")
 	if err != nil || len(some) != 2 {
