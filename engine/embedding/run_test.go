@@ -369,6 +369,9 @@ func TestWhatIsRefused(t *testing.T) {
 		"{train.embeddings_at} is owners, who are asked for rows in each step, and groups of grappa train in isolation": func(r *recipe.Recipe, _ *dataset.About) {
 			r.EmbeddingsAt, r.Sharing.Strategy = recipe.AtOwners, "grappa"
 		},
+		"{grappa.phases} is 2, and rows of vertices that {train.embeddings} learns are read all at once": func(r *recipe.Recipe, _ *dataset.About) {
+			r.Sharing = strategy.Given("grappa", "grappa.phases=2")
+		},
 		"grappa.average_every is 3, and {train.embeddings} learns rows of vertices, which are updated in each step": func(r *recipe.Recipe, _ *dataset.About) {
 			r.Sharing = strategy.Given("grappa", "grappa.average_every=3")
 		},

@@ -341,7 +341,7 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 	r.Parts, r.Seconds = t.epoch(j.seeds())
 	agree := rates.agree(n)
 	r.Parts.Wait, r.Seconds = r.Parts.Wait+agree, r.Seconds+agree
-	if !r.Sharded && (look.sight == nil || j.Graph.pairs != nil) {
+	if !r.Sharded && (look.sight == nil || j.Graph.pairs != nil || j.sampling.Form.EdgeFeatures > 0) {
 		worst.edges = edges
 	}
 	return j.fits(m, worst, r, look.sight != nil)

@@ -273,6 +273,9 @@ func (s *Source) askEdges(ctx context.Context, node int, to *writing, vertices [
 		}
 		t.indptr, t.degrees, t.sources, t.weights = append(t.indptr[:0], 0), t.degrees[:0], t.sources[:0], nil
 		n, err := t.read(answer, vertices[:asked], within, s.layout.Vertices())
+		if err == nil && s.relations > 0 {
+			err = t.checkRelations(s.relations)
+		}
 		if err != nil {
 			return fmt.Errorf("the answer of node %s is wrong: %w", s.work.Nodes[node], err)
 		}

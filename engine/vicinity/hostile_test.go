@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,31 @@ func TestASourceTwice(t *testing.T) {
 	}
 	if sources, _, degree, ok := RowIn([]*Edges{e}, 9); !ok || degree != 3 || !slices.Equal(sources, []int32{2, 3, 3}) {
 		t.Errorf("of vertex 9 came %v of %d: %v", sources, degree, ok)
+	}
+}
+
+// Edges come with a relation that there is.
+func TestRelationsOfOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer []byte
+		good   bool
+	}{
+		"the last":    {words(1, 1, 1, 1, 1, math.Float32bits(2)), true},
+		"one beyond":  {words(1, 1, 1, 1, 1, math.Float32bits(3)), false},
+		"below":       {words(1, 1, 1, 1, 1, math.Float32bits(-1)), false},
+		"between two": {words(1, 1, 1, 1, 1, math.Float32bits(0.5)), false},
+		"without":     {words(1, 0, 1, 1, 1), false},
+		"no edges":    {words(1, 0, 0, 0), true},
+	} {
+		net, all := sourcesOf(t, shardsOf(kind{}, 9, 4), 2, []int{0, 1})
+		all[0].Relate(3)
+		net.Node(1).Answer(peer.Contexts, func(_ context.Context, _ int, _ peer.Query, reply func(parts ...[]byte) error) error {
+			return reply(c.answer)
+		})
+		_, err := all[0].Edges(t.Context(), nil, []uint32{9}, nil, nil)
+		if (err == nil) != c.good || err != nil && !strings.Contains(err.Error(), "of relations that the graph has not") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -23,8 +23,8 @@ type Source struct {
 	work   peer.Work
 	layout peer.Layout
 	most   most
-	// related means that edges come with their relations in place of weights.
-	related bool
+	// relations is how many there are, which edges come with in place of weights; 0: they don't.
+	relations int
 }
 
 // most bounds the bytes of a question and of an answer: all nodes have the same. An answer
@@ -47,9 +47,9 @@ func Alone(held []*graph.Shard, store *features.Store, l peer.Layout) *Source {
 	return &Source{held: held, store: store, layout: l}
 }
 
-// Relate has edges come with their relations in place of weights, as models that tell relations apart
-// take them. It is called before Ready, on all nodes of a run or on none.
-func (s *Source) Relate() { s.related = true }
+// Relate has edges come with their relations, of so many, in place of weights, as models that tell
+// relations apart take them. It is called before Ready, on all nodes of a run or on none.
+func (s *Source) Relate(relations int) { s.relations = relations }
 
 // Ready gives the source its data, once. Remote rows of features are requested through
 // rows.
@@ -127,7 +127,7 @@ func (s *Source) rowOf(shard *graph.Shard, v uint32) (sources []int32, weights [
 
 // weightsOf returns what edges of a shard come with; nil: nothing.
 func (s *Source) weightsOf(shard *graph.Shard) []float32 {
-	if s.related && shard.Related != nil {
+	if s.relations > 0 && shard.Related != nil {
 		return shard.Related.Of
 	}
 	return shard.Weights

@@ -178,6 +178,7 @@ var (
 	errNoRow   = errors.New("it has no row, or more than were asked for")
 	errSources = errors.New("it has sources that descend, or that were not asked for")
 	errWeights = errors.New("it has weights that are no numbers")
+	errRelated = errors.New("it has edges of relations that the graph has not")
 	errDegree  = errors.New("it has a row of other entries than it says that the graph has")
 )
 
@@ -225,6 +226,19 @@ func (t *table) read(b []byte, asked []uint32, within []Range, vertices uint32) 
 		t.weights = append(t.weights, slices.Repeat([]float32{1}, int(entries))...)
 	}
 	return int(n), nil
+}
+
+// checkRelations returns an error unless all edges came with one of so many relations.
+func (t *table) checkRelations(relations int) error {
+	if len(t.weights) != len(t.sources) {
+		return errRelated
+	}
+	for _, x := range t.weights {
+		if !(x >= 0 && x < float32(relations)) || x != float32(int(x)) {
+			return errRelated
+		}
+	}
+	return nil
 }
 
 // row appends one row's sources.

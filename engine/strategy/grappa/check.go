@@ -20,6 +20,9 @@ func checkIsolation(r *recipe.Recipe, about dataset.About) error {
 	case r.Embeddings > 0 && settings.Average > 1:
 		return fmt.Errorf("grappa.average_every is %d, and {train.embeddings} learns rows of vertices, which are updated in each step: leave it out", settings.Average)
 	}
+	if r.Embeddings > 0 && settings.Phases > 1 {
+		return fmt.Errorf("{grappa.phases} is %d, and rows of vertices that {train.embeddings} learns are read all at once, when the step before has updated them: leave one of the two out", settings.Phases)
+	}
 	if settings.Switch == onPlateau && r.Links == nil && about.Splits[r.Split].Val == 0 {
 		return fmt.Errorf("{grappa.switch}=plateau needs validation vertices to compare epochs by, and split %d has none: leave it out, or choose another {split}", r.Split)
 	}

@@ -44,7 +44,7 @@ var Strategy = train.Descriptor{
 	Ready: func(t *train.Trainer, served any) error {
 		x, source := t.Session, served.(*vicinity.Source)
 		if t.Recipe.Model.Related() {
-			source.Relate()
+			source.Relate(t.Recipe.Model.Relations)
 		}
 		return source.Ready(t.Data.Shards, t.Data.Features, x.Source, x.Work, x.Layout, t.Recipe.Sharing.Wire())
 	},
@@ -142,7 +142,7 @@ func (n *Method) Open(ctx context.Context) (err error) {
 	n.corrector = NewCorrector(settings, n.Schedule)
 	n.SetUp(dealer)
 	phases := settings.Phases
-	if t.Foreign != nil {
+	if !n.mayPhase() {
 		phases = 1
 	}
 	if err := n.usePhases(phases); err != nil {

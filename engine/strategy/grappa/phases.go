@@ -208,12 +208,16 @@ func (n *Method) usePhases(runs int) error {
 	return nil
 }
 
+// mayPhase reports whether groups can be computed in phases: not on a device with memory of its own,
+// and not where rows of vertices are learnt, which are read when the step before has updated them.
+func (n *Method) mayPhase() bool { return n.Run.Foreign == nil && n.Run.Recipe.Embeddings == 0 }
+
 // fitPhases takes more phases, where the settings do not say how many, until a step fits in
-// memory. Nodes do so apart, since phases do not change what is learned. A device with memory
-// of its own has one phase, and so have models that are averaged.
+// memory. Nodes do so apart, since phases do not change what is learned. Models that are averaged
+// have one phase.
 func (n *Method) fitPhases(ctx context.Context, need *train.Needs) (err error) {
 	t := n.Run
-	if n.settings.Phases > 0 || n.settings.Average > 1 || t.Foreign != nil {
+	if n.settings.Phases > 0 || n.settings.Average > 1 || !n.mayPhase() {
 		return nil
 	}
 	has := budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has

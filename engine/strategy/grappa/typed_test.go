@@ -13,7 +13,7 @@ import (
 )
 
 // tellers are the models that tell relations apart.
-var tellers = []string{"rgcn", "hetero:sage", "hetero:gat", "hetero:gin", "hgt"}
+var tellers = []string{"rgcn", "hetero:gcn", "hetero:sage", "hetero:gat", "hetero:gin", "hgt"}
 
 // typed is a graph of papers and people, in six shards, whose relations lead both ways.
 func typed(t *testing.T) []*graph.Shard {
