@@ -335,7 +335,7 @@ func TestWhatIsSaidOfGroups(t *testing.T) {
 		"only help to compare epochs: choose {grappa.groups}=5 or more":            said(3, []string{"groups=3"}, 1, shards),
 		"grappa.correction=node changes nothing":                                   said(1, []string{"period=1", "correction=node"}, 4, shards),
 		"grappa.correction=batch changes nothing":                                  said(1, []string{"period=1", "correction=batch"}, 4, shards),
-		"never meet: take more {epochs}, or a smaller {grappa.period}":               said(1, []string{"swept=1"}, 1, shards),
+		"never meet: take more {epochs}, or a smaller {grappa.period}":             said(1, []string{"swept=1"}, 1, shards),
 		"if that never comes, they see of other groups what they see now":          said(1, []string{"switch=plateau"}, 1, shards),
 	} {
 		if !strings.Contains(got, want) {
