@@ -122,10 +122,14 @@ func (c categoryColumn) place(file string, kind tableKind, nodes bool, columns [
 		p.ignored = slices.DeleteFunc(p.ignored, func(name string) bool { return name == "" })
 	}
 	clash := err == nil && at >= 0 && slices.Contains(p.id[:kind.ids()], at)
+	// Where another column does for the one that is named, an error has another cause.
+	others := columnNames(columns)
+	asEnds := column(others, sourceNames...) >= 0 && column(others, targetNames...) >= 0
+	asIDs := column(others, nodeNames...) >= 0
 	switch {
-	case c.name != "" && (err != nil || clash) && kind == edgesTable && column([]string{name}, slices.Concat(sourceNames, targetNames)...) >= 0:
+	case c.name != "" && (err != nil || clash) && kind == edgesTable && !asEnds && column([]string{name}, slices.Concat(sourceNames, targetNames)...) >= 0:
 		err = fmt.Errorf("%s: the column %s, which %s names, has an end of each edge: name the one that says the relation of each", file, source.Printable(name), kind.option(""))
-	case c.name != "" && (err != nil || clash) && kind != edgesTable && column([]string{name}, nodeNames...) >= 0:
+	case c.name != "" && (err != nil || clash) && kind != edgesTable && !asIDs && column([]string{name}, nodeNames...) >= 0:
 		err = fmt.Errorf("%s: the column %s, which %s names, has the names of nodes: name the one that says the type of each", file, source.Printable(name), kind.option(""))
 	case clash:
 		err = fmt.Errorf("%s has no column called id beside %s, which has the %s: call the column with the names of nodes so", file, source.Printable(name), kind.categories())

@@ -328,6 +328,7 @@ func TestTablesRefused(t *testing.T) {
 		"a blank type":         {"id,type\n0,a\n1,\u00a0\n2,b\n", ring, source.Options{}, `nodes.csv, line 3: the name "\u00a0" of a type or relation is blank: give it one with letters or digits, or give {dataset.type_column none}`},
 		"a blank relation":     {"id,type\n0,a\n1,a\n2,b\n", "src,dst,relation\n0,1,r\n1,2,\u2003\n", source.Options{RelationColumn: "relation"}, `edges.csv, edge 2: the name "\u2003" of a type or relation is blank: give it one with letters or digits`},
 		"types are ids":        {"id,type\n0,a\n1,a\n2,b\n", ring, source.Options{TypeColumn: "ID"}, "nodes.csv: the column id, which {dataset.type_column} names, has the names of nodes: name the one that says the type of each"},
+		"another cause":        {"id,node,x,y,label\n0,a,1,0,0\n1,a,2,1,1\n2,b,3,1,0\n", ring, source.Options{TypeColumn: "node"}, "nodes.csv has both y and label: leave one of them"},
 		"relations are ends":   {"id,type\n0,a\n1,a\n2,b\n", ring, source.Options{RelationColumn: "src"}, "edges.csv: the column src, which {dataset.relation_column} names, has an end of each edge: name the one that says the relation of each"},
 		"relations are others": {"id,type\n0,a\n1,a\n2,b\n", ring, source.Options{RelationColumn: "dst"}, "edges.csv: the column dst, which {dataset.relation_column} names, has an end"},
 		"no header":            {"id,type\n0,a\n1,a\n2,b\n", "0,1\n1,2\n", source.Options{RelationColumn: "verb"}, "edges.csv, line 1: there is no header line that names the columns, and {dataset.relation_column} asks for verb"},
