@@ -39,6 +39,8 @@ func (p *pace) begin(epochs int) (rows float64) {
 			each := float64(p.now.read) / float64(p.epochs)
 			rows = float64(p.now.came-since.came) / float64(read) * each * float64(epochs)
 		}
+	} else { // a run that goes on within an epoch has read part of it
+		p.now.read, p.marks = 0, [2]reading{{came: p.now.came}, {came: p.now.came}}
 	}
 	p.epochs++
 	return rows

@@ -5,6 +5,18 @@ import (
 	"testing"
 )
 
+// TestPaceWithinAnEpoch: what is read of an epoch that was under way counts for none.
+func TestPaceWithinAnEpoch(t *testing.T) {
+	var p pace
+	p.note(50, 50)
+	p.begin(10)
+	p.note(100, 60)
+	p.note(100, 70)
+	if rows := p.begin(10); math.Abs(rows-10./100*200*10) > 1e-9 {
+		t.Errorf("%v rows are expected", rows)
+	}
+}
+
 // TestPace: rows that come as they did lately are expected from the epochs that are left, whatever
 // came before.
 func TestPace(t *testing.T) {

@@ -50,7 +50,7 @@ func NewRegions(p *Pairs, all []Region) *Regions {
 	return r
 }
 
-// of returns the region of a source; nil: there is none.
+// of returns the region of a source, or nil if it is in no region.
 func (r *Regions) of(source uint32) *region {
 	if r == nil {
 		return nil

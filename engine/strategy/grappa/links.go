@@ -35,15 +35,6 @@ func (s *Schedule) regions(p *link.Pairs, firsts []uint32, super int) *link.Regi
 	return link.NewRegions(p, all)
 }
 
-// has returns the shards that a group has in a super-epoch.
-func (s *Schedule) has(group, super int) (shards []int) {
-	first, end := s.Base(group)
-	for shard := first; shard < end; shard++ {
-		shards = append(shards, shard)
-	}
-	return append(shards, s.Swept(group, super)...)
-}
-
 // pairing is the training pairs of a run, where pairs are learnt.
 type pairing struct {
 	schedule *Schedule

@@ -340,7 +340,7 @@ func TestTheLossIsAMeanOverPairsInside(t *testing.T) {
 	}
 }
 
-// Users are told how many pairs groups learn, and a job that would learn none is refused on all nodes.
+// Notes say how many pairs groups learn. A job that would learn no pair is refused on all nodes.
 func TestPairsThatGroupsDoNotLearn(t *testing.T) {
 	shards := traintest.Tiny(t, 90, 6)
 	noted := func(r recipe.Recipe, shards []*graph.Shard) string {

@@ -72,11 +72,7 @@ func newOutlook(i *forecast.Isolation) (forecast.Sight, error) {
 func (o *outlook) shards(groups []int, super int) []bool {
 	has := make([]bool, len(o.Layout.Owners))
 	for _, g := range groups {
-		first, end := o.schedule.Base(g)
-		for shard := first; shard < end; shard++ {
-			has[shard] = true
-		}
-		for _, shard := range o.schedule.Swept(g, super) {
+		for _, shard := range o.schedule.has(g, super) {
 			has[shard] = true
 		}
 	}

@@ -73,6 +73,15 @@ func (s *Schedule) Swept(group, super int) []int {
 	return some
 }
 
+// has returns the shards that a group has in a super-epoch.
+func (s *Schedule) has(group, super int) (shards []int) {
+	first, end := s.Base(group)
+	for shard := first; shard < end; shard++ {
+		shards = append(shards, shard)
+	}
+	return append(shards, s.Swept(group, super)...)
+}
+
 // order returns the order in which a group, of so many shards, meets the others in a
 // sweep: 0 is the shard after its own. Where all groups have one size the order is the
 // same for all, and alternates so that few groups meet one shard at once; else each

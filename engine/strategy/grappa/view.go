@@ -247,11 +247,7 @@ func (n *Method) within(super int) []vicinity.Range {
 	}
 	has := make([]bool, len(n.Run.Data.Shards))
 	for _, g := range n.mine {
-		first, end := n.Schedule.Base(g)
-		for shard := first; shard < end; shard++ {
-			has[shard] = true
-		}
-		for _, shard := range n.Schedule.Swept(g, super) {
+		for _, shard := range n.Schedule.has(g, super) {
 			has[shard] = true
 		}
 	}
@@ -404,12 +400,7 @@ func (a *seenEdges) add(n *Method, s *View) {
 
 // shards marks those that a group has in a super-epoch.
 func (a *seenEdges) shards(n *Method, group, super int) {
-	first, end := n.Schedule.Base(group)
-	has := n.Schedule.Swept(group, super)
-	for shard := first; shard < end; shard++ {
-		has = append(has, shard)
-	}
-	for _, shard := range has {
+	for _, shard := range n.Schedule.has(group, super) {
 		a.ever[group].AddRange(vicinity.Range{First: n.layout.Firsts[shard], End: n.layout.Firsts[shard+1]})
 	}
 }

@@ -61,7 +61,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// What is no record, and what is none yet.
+// Records that are wrong, and records whose end has not come yet.
 func TestNoRecord(t *testing.T) {
 	for _, c := range []struct {
 		text     string

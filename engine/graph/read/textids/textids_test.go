@@ -45,7 +45,7 @@ func TestNumbersAreThoseOfAMap(t *testing.T) {
 	}
 	for _, name := range []string{"v300000", "v", "A", "a\x00\x00", "c"} {
 		if got := s.Number([]byte(name)); got != intids.Unknown {
-			t.Errorf("%q, which is none, has number %d", name, got)
+			t.Errorf("%q was never added, and has number %d", name, got)
 		}
 	}
 	all := s.Strings()
