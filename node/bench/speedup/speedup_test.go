@@ -3,6 +3,7 @@ package speedup
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // One node trains alone, several share; nothing else differs.
@@ -32,5 +33,22 @@ func TestFigures(t *testing.T) {
 	})
 	if len(got) != 4 || got[0].Bar != "" || got[1].Holds || !strings.Contains(got[1].Bar, "1.8") || !got[2].Holds || got[3].Holds {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Each round is compared with its own time of one node, and odd rounds count for nothing.
+func TestRoundsAreCompared(t *testing.T) {
+	const second = time.Second
+	cells := []Cell{
+		{Network: "a", Nodes: 1, Model: "m", rounds: []reading{{2, 1, 4 * second}, {2, 2, 4 * second}, {2, 9, 4 * second}}},
+		{Network: "a", Nodes: 4, Model: "m", rounds: []reading{{1, 0.5, 6 * second}, {3, 1, 8 * second}, {2, 1, 6 * second}}},
+		{Network: "b", Nodes: 1, Model: "m", rounds: []reading{{1, 3, 0}, {1, 3, 0}, {1, 3, 0}}},
+		{Network: "b", Nodes: 4, Model: "m", rounds: []reading{{1, 1, 0}, {1, 1, 0}, {1, 6, 0}}},
+	}
+	compare(cells)
+	for i, want := range []Cell{{First: 2, Later: 2, Speedup: 1, Ceiling: 1}, {First: 2, Later: 1, Speedup: 2, Ceiling: 2.4}, {First: 1, Later: 3, Speedup: 1, Ceiling: 1}, {First: 1, Later: 1, Speedup: 3, Ceiling: 2.4}} {
+		if c := cells[i]; c.First != want.First || c.Later != want.Later || c.Speedup != want.Speedup || c.Ceiling != want.Ceiling {
+			t.Errorf("%s, %d nodes: %+v, want %+v", c.Network, c.Nodes, c, want)
+		}
 	}
 }

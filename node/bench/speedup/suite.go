@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/stats"
@@ -27,6 +27,14 @@ type Cell struct {
 	Began   uint64  `json:"first_bytes"`
 	Speedup float64 `json:"speedup"` // over one node
 	Ceiling float64 `json:"ceiling"` // the most that it could be
+
+	rounds []reading
+}
+
+// A reading is one round of a cell.
+type reading struct {
+	first, later float64
+	used         time.Duration // of processors; 0: not measured on this network
 }
 
 // Report is what --json prints.
@@ -58,39 +66,65 @@ func Measure(ctx context.Context, cfg bench.Config, stdout, stderr io.Writer) er
 	return bench.Measure(ctx, cfg, suite, report, stdout, stderr)
 }
 
-// measure measures all cells. A ceiling is that of the first network: it has no part in it.
+// measure measures all cells, round by round.
 func measure(ctx context.Context, run *bench.Run, quick bool, report *Report) error {
-	used := map[string]time.Duration{} // by cell
 	for _, w := range networks {
 		for _, n := range sizes {
-			if err := onNodes(ctx, run, w, n, quick, used, report); err != nil {
-				return fmt.Errorf("%d nodes, %s: %w", n, w.name, err)
+			for _, m := range models {
+				report.Cells = append(report.Cells, Cell{Network: w.name, Nodes: n, Model: m.String()})
 			}
 		}
 	}
-	for i := range report.Cells {
-		c := &report.Cells[i]
-		for _, one := range report.Cells {
-			if one.Nodes == 1 && one.Network == c.Network && one.Model == c.Model {
-				c.Speedup = one.Later / c.Later
+	for round := range rounds {
+		cells := report.Cells
+		for _, w := range networks {
+			for _, n := range sizes {
+				run.Progress("  round %d of %d: %s, %d nodes", round+1, rounds, w.name, n)
+				if err := onNodes(ctx, run, w, n, quick, cells[:len(models)], report); err != nil {
+					return fmt.Errorf("%d nodes, %s: %w", n, w.name, err)
+				}
+				cells = cells[len(models):]
 			}
 		}
+	}
+	compare(report.Cells)
+	return nil
+}
+
+// compare sets what all rounds say together. A speedup is the median of those of the rounds, each
+// of which has its own time of one node. A ceiling is that of the network on which processor time
+// was measured: a network has no part in it.
+func compare(cells []Cell) {
+	used := map[string]time.Duration{}
+	for i := range cells {
+		for _, r := range cells[i].rounds {
+			used[key(cells[i].Nodes, cells[i].Model)] += r.used
+		}
+	}
+	for i := range cells {
+		c := &cells[i]
+		one := slices.IndexFunc(cells, func(o Cell) bool { return o.Nodes == 1 && o.Network == c.Network && o.Model == c.Model })
+		var first, later, faster []float64
+		for round, r := range c.rounds {
+			first, later = append(first, r.first), append(later, r.later)
+			faster = append(faster, cells[one].rounds[round].later/r.later)
+		}
+		c.First, c.Later, c.Speedup = stats.Median(first), stats.Median(later), stats.Median(faster)
 		c.Ceiling = float64(c.Nodes) * float64(used[key(1, c.Model)]) / float64(used[key(c.Nodes, c.Model)])
 	}
-	return nil
 }
 
 func key(nodes int, model string) string { return fmt.Sprint(nodes, " ", model) }
 
-// onNodes measures all models on so many nodes.
-func onNodes(ctx context.Context, run *bench.Run, w network, n int, quick bool, used map[string]time.Duration, report *Report) (err error) {
+// onNodes measures a round of all models on so many nodes, whose cells are given.
+func onNodes(ctx context.Context, run *bench.Run, w network, n int, quick bool, cells []Cell, report *Report) (err error) {
 	field, err := shape.New(ctx, n, w.link())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, field.Close()) }()
-	dir := filepath.Join(run.Dir, fmt.Sprintf("%d-%d", n, w.rate))
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	dir, err := os.MkdirTemp(run.Dir, "nodes-")
+	if err != nil {
 		return fmt.Errorf("make a folder to measure in: %w", err)
 	}
 	crew, err := field.Start(ctx, run.Program, dir)
@@ -98,7 +132,7 @@ func onNodes(ctx context.Context, run *bench.Run, w network, n int, quick bool, 
 		return err
 	}
 	defer func() { err = errors.Join(err, crew.Stop()) }()
-	if len(report.Cells) == 0 {
+	if len(report.Notes) == 0 {
 		report.Notes = append(report.Notes, field.Notes()...)
 	}
 	on := crew.Nodes[0].API
@@ -107,24 +141,26 @@ func onNodes(ctx context.Context, run *bench.Run, w network, n int, quick bool, 
 			return err
 		}
 	}
-	for _, m := range models {
+	for i, m := range models {
 		j, err := train(ctx, on, m.ask("usual", n, warm+timed))
 		if err != nil {
 			return err
 		}
-		c := Cell{Network: w.name, Nodes: n, Model: m.String(), First: j.History[0].Seconds, Began: j.History[0].Bytes.Total()}
+		c := &cells[i]
+		r := reading{first: j.History[0].Seconds}
+		c.Began = j.History[0].Bytes.Total()
 		var later []float64
 		for _, e := range j.History[warm:] {
 			later, c.Sent = append(later, e.Seconds), e.Bytes.Total()
 		}
-		c.Later = stats.Median(later)
-		report.Cells = append(report.Cells, c)
-		run.Progress("  %s, %d nodes, %s: %.3f s an epoch, %.2f s the first", w.name, n, m, c.Later, c.First)
-		if k := key(n, c.Model); used[k] == 0 {
-			if used[k], err = processors(ctx, crew, func(epochs int) api.TrainRequest { return m.ask("whole", n, epochs) }); err != nil {
+		r.later = stats.Median(later)
+		if w == networks[0] {
+			if r.used, err = processors(ctx, crew, func(epochs int) api.TrainRequest { return m.ask("whole", n, epochs) }); err != nil {
 				return err
 			}
 		}
+		c.rounds = append(c.rounds, r)
+		run.Progress("    %s: %.3f s an epoch, %.2f s the first", m, r.later, r.first)
 	}
 	return nil
 }
