@@ -52,7 +52,8 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 			"and how soon training continues after a kill; and compares each strategy with its baseline. The part pipe\n" +
 			"uses four nodes and eight, whatever --nodes says. All parts but pipe-time together take about 45 minutes,\n" +
 			"1 GB of disk in the folder for temporary files, and 2 GB of memory. pipe-time is expected to take an hour\n" +
-			"and a half, and 6 GB of disk: name the other parts by --only to leave it out.",
+			"and a half, and 6 GB of disk: name the other parts by --only to leave it out, or some of its graphs by\n" +
+			"--pipe-graphs.",
 		Example: "  hopmesh bench strategies\n  hopmesh bench strategies --only bytes,time --plot ladder.svg --json\n  hopmesh bench strategies --only grappa\n" +
 			"  hopmesh bench strategies --only pipe,pipe-time --plot-pipe pipe.svg",
 	})
@@ -74,6 +75,7 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 	strategies.Flags().IntVar(&config.Nodes, "nodes", 4, "how many nodes train a job, `N` from 2 to 16; targets are for 4")
 	strategies.Flags().StringSliceVar(&config.Only, "only", nil, "measure only these parts, `PART,PART` from "+strings.Join(parts, ", "))
 	usage.CompleteFlag(strategies, "only", parts)
+	strategies.Flags().StringSliceVar(&config.PipeGraphs, "pipe-graphs", nil, "time pipe on these graphs alone, `GRAPH,GRAPH`, such as squirrel")
 	strategies.Flags().StringVar(&config.Plot, "plot", "", "plot the ablation of leap into an SVG `FILE`")
 	strategies.Flags().StringVar(&config.PlotPipe, "plot-pipe", "", "plot the epoch times of pipe and graph into an SVG `FILE`")
 	return usage.Group(cobra.Command{

@@ -69,10 +69,12 @@ type BenchConfig struct {
 	Plot     string   // a file to write, or ""
 	Only     []string // parts of strategies; none: all
 	PlotPipe string   // a file to write, or ""
-	Out      string   // a Markdown file to write, or ""
-	JSON     bool
-	Scale    ScaleConfig
-	Minutes  int // of soak
+	// PipeGraphs are those that pipe is timed on; none: all.
+	PipeGraphs []string
+	Out        string // a Markdown file to write, or ""
+	JSON       bool
+	Scale      ScaleConfig
+	Minutes    int // of soak
 }
 
 // ScaleConfig has the settings of `hopmesh bench scale`, and of `bench forecast` those on

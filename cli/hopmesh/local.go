@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/hopmesh/hopmesh/cli/train"
 	"github.com/hopmesh/hopmesh/cli/usage"
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/cputime"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 	"github.com/hopmesh/hopmesh/node"
 	"github.com/hopmesh/hopmesh/node/api"
@@ -70,7 +72,7 @@ func local(version string) cli.Local {
 				"speedup": speedup.Measure,
 			}[cfg.Suite]
 			return suite(ctx, bench.Config{
-				JSON: cfg.JSON, Out: cfg.Out, Version: version, Program: program, Graphs: cfg.Graphs, Nodes: cfg.Nodes, Plot: cfg.Plot, PlotPipe: cfg.PlotPipe, Only: cfg.Only,
+				JSON: cfg.JSON, Out: cfg.Out, Version: version, Program: program, Graphs: cfg.Graphs, Nodes: cfg.Nodes, Plot: cfg.Plot, PlotPipe: cfg.PlotPipe, PipeGraphs: cfg.PipeGraphs, Only: cfg.Only,
 				Scale: bench.ScaleConfig(cfg.Scale), Minutes: cfg.Minutes,
 			}, stdout, os.Stderr)
 		},
@@ -150,6 +152,10 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 	memory := budget.Granted(cfg.Memory)
 	budget.Govern(memory.Bytes)
 	log.Info("memory", "bound", budget.Format(memory.Bytes), "from", memory.From)
+	if share := cputime.Share(); alone(share, os.Getenv("GOMAXPROCS")) {
+		runtime.GOMAXPROCS(1)
+		log.Info("one thread computes", "processors", share, "from", "its control group")
+	}
 	var n *node.Node
 	ready := func(r node.Ready) {
 		_, _ = fmt.Fprintf(stdout, "%s is ready at %s in mesh %s\n", r.Name, r.Addr, r.MeshID)
@@ -175,6 +181,12 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 	}
 	return err
 }
+
+// alone reports whether one thread is to compute, by the share of processors that the daemon has. Go
+// takes two at least. These would use up what the kernel grants for a period in half the time, and
+// whoever asks this node would wait for the next period: steps took a tenth longer. What the
+// environment says goes first.
+func alone(share float64, told string) bool { return told == "" && share > 0 && share <= 1 }
 
 func logger(w io.Writer, level, format string) (*slog.Logger, error) {
 	var l slog.Level

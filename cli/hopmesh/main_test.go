@@ -375,3 +375,16 @@ func TestDamagedLog(t *testing.T) {
 		t.Errorf("it says: %s", out)
 	}
 }
+
+// One thread computes where a control group grants one processor or less, unless it is told otherwise.
+func TestOneThreadForOneProcessor(t *testing.T) {
+	for _, c := range []struct {
+		share float64
+		told  string
+		want  bool
+	}{{0, "", false}, {0.45, "", true}, {1, "", true}, {1.5, "", false}, {0.45, "2", false}} {
+		if got := alone(c.share, c.told); got != c.want {
+			t.Errorf("a share of %g with GOMAXPROCS=%q: %v", c.share, c.told, got)
+		}
+	}
+}

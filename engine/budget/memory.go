@@ -6,7 +6,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/cgroup"
 )
 
 // Memory is the memory of the machine, and of the process, that a node runs in.
@@ -88,29 +89,13 @@ func machine(boot, namespace string) uint64 {
 // group names the files in which a control group reports its limit and its use.
 type group struct{ most, used string }
 
-// groups returns the control groups, of version 2 or 1, that limit this process: those in
-// the list and, as containers see their own, the root.
-func groups(list, root string) []group {
-	two := func(dir string) group { return group{dir + "/memory.max", dir + "/memory.current"} }
-	one := func(dir string) group {
-		return group{dir + "/memory.limit_in_bytes", dir + "/memory.usage_in_bytes"}
-	}
-	all := []group{two(root), one(root + "/memory")}
-	text, err := os.ReadFile(list)
-	if err != nil {
-		return all
-	}
-	for line := range strings.Lines(string(text)) {
-		// hierarchy:controllers:path
-		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-		controllers, path, _ := strings.Cut(rest, ":")
-		for path := path; path != "" && path != "/"; path = path[:strings.LastIndexByte(path, '/')] {
-			switch controllers {
-			case "":
-				all = append(all, two(root+path))
-			case "memory":
-				all = append(all, one(root+"/memory"+path))
-			}
+// groups returns the control groups that limit this process's memory.
+func groups(list, root string) (all []group) {
+	for _, g := range cgroup.In(list, root, "memory") {
+		if g.Second {
+			all = append(all, group{g.Dir + "/memory.max", g.Dir + "/memory.current"})
+		} else {
+			all = append(all, group{g.Dir + "/memory.limit_in_bytes", g.Dir + "/memory.usage_in_bytes"})
 		}
 	}
 	return all

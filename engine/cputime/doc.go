@@ -1,2 +1,2 @@
-// Package cputime reads how much processor time this process has used.
+// Package cputime reads how much processor time this process has used, and may use.
 package cputime

@@ -70,7 +70,7 @@ func (a About) Linked(s *link.Spec) About {
 // LinkBytes returns about the least that Link takes of memory: the copied edges, and pairs as if
 // each edge had a reverse.
 func (a *About) LinkBytes(s *link.Spec) (bytes uint64) {
-	const ofPair, ofEdge, ofVertex = 12, 4, 8
+	const ofPair, ofEdge, ofVertex, ofPlace = 12, 4, 8, 8
 	if s.Given != nil {
 		// The copy has relations and edges back; pairs are there in three orders.
 		return ofVertex*a.Vertices + 2*ofEdge*a.Edges + 3*ofPair*(s.Given[0]+s.Given[1]+s.Given[2])
@@ -84,6 +84,9 @@ func (a *About) LinkBytes(s *link.Spec) (bytes uint64) {
 	}
 	if s.Split[0] < 1 {
 		bytes = ofVertex*a.Vertices + uint64(s.Split[0]*float64(ofEdge*a.Edges))
+		if a.EdgeFeatures > 0 {
+			bytes += uint64(s.Split[0] * float64(ofPlace*a.Edges))
+		}
 	}
 	return bytes + ofPair*a.Edges/2
 }

@@ -126,6 +126,11 @@ var variants = []variant{
 	{name: "grappa,edges", strategy: "grappa", along: true, set: []string{"grappa.period=1", "grappa.groups=3"}},
 	{name: "grappa,edges,strict", strategy: "grappa", along: true, set: []string{"grappa.period=1", "grappa.loader=strict", "grappa.swept=2", "grappa.correction=node"}},
 	{name: "grappa,edges,one", strategy: "grappa", along: true, exact: true, set: []string{"grappa.groups=1"}},
+	{name: "single,edges,links", strategy: "single", along: true, task: "link", exact: true},
+	{name: "leap,edges,links", strategy: "leap", along: true, task: "link", exact: true, set: []string{"leap.mode=stay"}},
+	{name: "centric,edges,links", strategy: "centric", along: true, task: "link", exact: true, set: []string{"link.decoder=dot"}},
+	{name: "grappa,edges,links", strategy: "grappa", along: true, task: "link", set: []string{"grappa.period=1", "grappa.groups=3"}},
+
 	{name: "single,rows", strategy: "single", bare: true, exact: true},
 	{name: "single,rows,full", strategy: "single", bare: true, full: true, exact: true, models: some},
 	{name: "centric,rows", strategy: "centric", bare: true, exact: true, models: some, set: []string{"topology=sharded"}},

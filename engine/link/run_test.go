@@ -64,6 +64,27 @@ func TestGradientsOfDecodersAreThoseOfOneNode(t *testing.T) {
 	}
 }
 
+// Gradients of several nodes are those of one where models read features of edges, too.
+func TestGradientsWithFeaturesOfEdgesAreThoseOfOneNode(t *testing.T) {
+	shards := traintest.Cut(t, enginetest.Described(true), 6)
+	for _, model := range []string{"gat", "gin", "mpnn"} {
+		r := linking(model)
+		r.Model.EdgeFeatures = enginetest.DescribedColumns
+		want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
+		r.Model.EdgeFeatures = 0
+		if without := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1})); without.Model.Size() >= want.Model.Size() {
+			t.Fatalf("%s has %d weights with features of edges, and %d without", model, want.Model.Size(), without.Model.Size())
+		}
+		r.Model.EdgeFeatures = enginetest.DescribedColumns
+		for _, nodes := range []int{1, 2, 3} {
+			for how, sharing := range traintest.Sharings(nodes) {
+				r.Sharing = sharing
+				traintest.Within(t, fmt.Sprintf("%s on %d nodes by %s", model, nodes, how), r, shards, traintest.Wide(train.Options{Threads: 1}), nodes, want, 1e-10)
+			}
+		}
+	}
+}
+
 // Decoders with weights learn citations, on one node as on several and on devices with memory of
 // their own, and go on from checkpoints to the same bits.
 func TestDecodersAreLearnt(t *testing.T) {

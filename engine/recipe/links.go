@@ -119,8 +119,6 @@ func (r *Recipe) checkLinks(about dataset.About) error {
 		return fmt.Errorf("{link.relation} is %s, the relation %d, and the dataset has %d: name one of its own", r.Links.Relation.Name, r.Links.Relation.Number, about.Relations)
 	case r.Model.Related() && about.Triples == 0 && r.Links.Relation == nil:
 		return fmt.Errorf("%s sees edges by relation, and {task} link learns those of one: name it with {link.relation}", r.Model.Named())
-	case r.Model.Along():
-		return fmt.Errorf("{task} link takes edges away by their ends, and %s computes a row for each edge: choose another {model}, or give {model.edges}=off", r.Model.Named())
 	case about.Edges == 0 || about.Vertices < 2:
 		return errors.New("the dataset has no edges to learn: import it again from a source that has some")
 	case r.Split != 0:

@@ -23,6 +23,7 @@ type Along struct {
 	// none.
 	Vertices []uint32
 
+	loops  []int32 // targets with an added self-loop, whose entry is their first
 	counts []int64 // 0, 1, 2 and so on
 	places []int32 // the same
 	rows   []int32 // the target of each entry
@@ -59,6 +60,10 @@ func mean(to, rows []float32) {
 func (b *Block) follow(f Form) {
 	a, n := &b.along, b.Entries()
 	a.Columns = f.EdgeFeatures
+	for _, target := range a.loops { // here, since entries may have been removed
+		first, end := int(b.Indptr[target])*a.Columns, int(b.Indptr[target+1])*a.Columns
+		mean(a.Rows[first:first+a.Columns], a.Rows[first+a.Columns:end])
+	}
 	for len(a.places) <= n {
 		a.counts, a.places = append(a.counts, int64(len(a.counts))), append(a.places, int32(len(a.places)))
 	}
@@ -108,5 +113,13 @@ func (f Form) alongBytes(z Size) uint64 {
 	if !f.Along {
 		return 0
 	}
-	return uint64(z.Entries)*uint64(8+4+4+4+4*f.EdgeFeatures) + 4*uint64(z.Targets) + 16
+	return uint64(z.Entries)*uint64(8+4+4+4+4*f.EdgeFeatures) + 4*uint64(z.Targets) + f.addedBytes(z) + 16
+}
+
+// addedBytes returns what the list of targets with an added self-loop takes.
+func (f Form) addedBytes(z Size) uint64 {
+	if !f.SelfLoops || f.EdgeFeatures == 0 {
+		return 0
+	}
+	return 4 * uint64(z.Targets)
 }

@@ -60,10 +60,21 @@ func TestEntriesHaveTheirEdgesFeatures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for where, of := range map[string]*Topology{"all": to, "a part": part, "a part of it": fewer} {
+		less, err := to.Without(t.Context(), func(target, source uint32, _ int) bool { return (target+source)%3 == 0 })
+		if err != nil {
+			t.Fatal(err)
+		}
+		lesser, err := less.Confine(Confines{Rows: even, Keep: elsewhereKept{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for where, of := range map[string]*Topology{"all": to, "a part": part, "a part of it": fewer, "some edges": less, "a part of them": lesser} {
 			s.Within(of)
 			var b Batch
-			for step := range uint64(3) { // memory is used again
+			for step := range uint64(6) { // memory is used again
+				if s.Prune(nil); step%2 == 1 {
+					s.Prune(fifths{})
+				}
 				if err := s.Sample(t.Context(), &b, 1, step, []uint32{7, 31, 4, 22}); err != nil {
 					t.Fatal(err)
 				}
@@ -74,6 +85,13 @@ func TestEntriesHaveTheirEdgesFeatures(t *testing.T) {
 			}
 		}
 	}
+}
+
+// fifths take a fifth of the entries out of blocks, but no self-loops.
+type fifths struct{}
+
+func (fifths) Prune(b *Block, _ bool) {
+	b.Remove(func(target, source, entry int) bool { return target != source && entry%5 == 1 })
 }
 
 // elsewhereKept keeps copies.
@@ -151,17 +169,19 @@ func TestAlongBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := Form{Along: true, EdgeFeatures: 2}
-	s := New(to, Options{Fanouts: []int{0}, Form: form})
-	var b Batch
-	if err := s.Sample(t.Context(), &b, 0, 0, []uint32{1, 2, 3, 20}); err != nil {
-		t.Fatal(err)
-	}
-	block := &b.Blocks[0]
-	block.Transpose()
-	a := block.Along
-	got := uint64(4*len(a.Rows) + 8*len(a.counts) + 4*len(a.places) + 4*len(a.rows) + 4*len(a.Vertices))
-	if want := form.RelatedBytes(Size{Targets: block.Rows, Sources: block.Cols, Entries: block.Entries()}, true); got > want || want > got+64 {
-		t.Errorf("%d bytes are forecast, and %d are taken", want, got)
+	for _, loops := range []bool{false, true} {
+		form := Form{Along: true, EdgeFeatures: 2, SelfLoops: loops}
+		s := New(to, Options{Fanouts: []int{0}, Form: form})
+		var b Batch
+		if err := s.Sample(t.Context(), &b, 0, 0, []uint32{1, 2, 3, 20}); err != nil {
+			t.Fatal(err)
+		}
+		block := &b.Blocks[0]
+		block.Transpose()
+		a := block.Along
+		got := uint64(4*len(a.Rows) + 4*len(a.loops) + 8*len(a.counts) + 4*len(a.places) + 4*len(a.rows) + 4*len(a.Vertices))
+		if want := form.RelatedBytes(Size{Targets: block.Rows, Sources: block.Cols, Entries: block.Entries()}, true); got > want || want > got+64 {
+			t.Errorf("with self-loops=%v %d bytes are forecast, and %d are taken", loops, want, got)
+		}
 	}
 }

@@ -43,7 +43,8 @@ func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
 	targets := len(b.vertices)
 	groups := (targets + group - 1) / group
 	block.indptr = append(slices.Grow(block.indptr[:0], targets+1), 0)
-	block.indices, block.values, block.along.Rows = block.indices[:0], block.values[:0], block.along.Rows[:0]
+	block.indices, block.values = block.indices[:0], block.values[:0]
+	block.along.Rows, block.along.loops = block.along.Rows[:0], block.along.loops[:0]
 	for i := range groups + 3 {
 		if i < groups {
 			f := s.flock(i)
@@ -299,17 +300,17 @@ func (s *Sampler) normalise(values []float32, sources []int32, v uint32) {
 	}
 }
 
-// describe appends the features of the rows' entries.
+// describe appends the features of the rows' entries. Those of added self-loops are left for follow.
 func (s *Sampler) describe(f *flock, block *Block, targets []uint32) {
 	columns, positions := s.o.Form.EdgeFeatures, f.positions
 	to := slices.Grow(block.along.Rows, columns*f.entries)
 	for i := range targets {
 		r := &f.rows[i]
-		own := len(to)
 		if r.loop {
-			to = to[:own+columns]
+			to = to[:len(to)+columns]
+			block.along.loops = append(block.along.loops, int32(f.first+i))
 		}
-		first, p := len(to), &s.parts[r.part]
+		p := &s.parts[r.part]
 		if r.drawn == r.held {
 			for e := r.from; e < r.from+int64(r.held); e++ {
 				to = p.edges.Append(to, p.place(e))
@@ -319,9 +320,6 @@ func (s *Sampler) describe(f *flock, block *Block, targets []uint32) {
 				to = p.edges.Append(to, p.place(r.from+int64(at)))
 			}
 			positions = positions[r.drawn:]
-		}
-		if r.loop {
-			mean(to[own:first], to[first:])
 		}
 	}
 	block.along.Rows = to

@@ -45,7 +45,7 @@ func (p *part) without(relations []float32, hidden func(target, source uint32, r
 		}
 		return hidden(target, uint32(p.indices[at]), relation)
 	}
-	to := part{first: p.first, end: p.end, indptr: make([]int64, 1, rows+1)}
+	to := part{first: p.first, end: p.end, indptr: make([]int64, 1, rows+1), edges: p.edges}
 	kept := int64(0)
 	for v := p.first; v < p.end; v++ {
 		for at := p.indptr[v-p.first]; at < p.indptr[v-p.first+1]; at++ {
@@ -62,6 +62,9 @@ func (p *part) without(relations []float32, hidden func(target, source uint32, r
 	if p.weights != nil {
 		to.weights = make([]float32, 0, kept)
 	}
+	if p.edges != nil {
+		to.places = make([]int64, 0, kept)
+	}
 	var left []float32
 	if relations != nil {
 		left = make([]float32, 0, kept)
@@ -74,6 +77,9 @@ func (p *part) without(relations []float32, hidden func(target, source uint32, r
 			to.indices = append(to.indices, p.indices[at])
 			if p.weights != nil {
 				to.weights = append(to.weights, p.weights[at])
+			}
+			if p.edges != nil {
+				to.places = append(to.places, p.place(at))
 			}
 			if relations != nil {
 				left = append(left, relations[at])
@@ -88,7 +94,7 @@ func (t *Topology) Bytes(of *Topology) (bytes uint64) {
 	for i := range t.parts {
 		p, q := &t.parts[i], &of.parts[i]
 		if len(p.indices) != len(q.indices) {
-			bytes += 8*uint64(cap(p.indptr)) + 4*uint64(cap(p.indices)+cap(p.weights))
+			bytes += 8*uint64(cap(p.indptr)+cap(p.places)) + 4*uint64(cap(p.indices)+cap(p.weights))
 			if t.Relates() {
 				bytes += 4 * uint64(cap(t.relations.of[i]))
 			}
@@ -109,6 +115,10 @@ type Pruner interface {
 // left that comes from them.
 func (b *Block) Remove(remove func(target, source, entry int) bool) {
 	kept, at := 0, b.indptr[0]
+	rows, columns := b.along.Rows, 0
+	if len(b.indices) > 0 {
+		columns = len(rows) / len(b.indices)
+	}
 	for target := range b.Rows {
 		end := b.indptr[target+1]
 		for ; at < end; at++ {
@@ -119,12 +129,13 @@ func (b *Block) Remove(remove func(target, source, entry int) bool) {
 			if b.Values != nil {
 				b.Values[kept] = b.Values[at]
 			}
+			copy(rows[kept*columns:(kept+1)*columns], rows[int(at)*columns:])
 			kept++
 		}
 		b.indptr[target+1] = int64(kept)
 	}
 	b.indices, b.Stamp = b.indices[:kept], tensor.NewStamp()
-	b.Indices = b.indices
+	b.Indices, b.along.Rows = b.indices, rows[:kept*columns]
 	if b.Values != nil {
 		b.Values = b.Values[:kept]
 	}

@@ -32,6 +32,8 @@ type Config struct {
 	Plot  string
 	// PlotPipe is a file for the times of pipe beside those of graph; "": none.
 	PlotPipe string
+	// PipeGraphs names the graphs on which pipe is timed; none: all.
+	PipeGraphs []string
 	// Only names parts of a suite; none: all.
 	Only []string
 	// Scale is of the suite scale.

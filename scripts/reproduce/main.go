@@ -39,7 +39,7 @@ type task struct {
 func main() {
 	t := task{means: meansOf}
 	flag.StringVar(&t.program, "program", "bin/hopmesh", "the program that measures")
-	flag.StringVar(&t.kept, "kept", ".tools/reproduce", "the folder of finished measurements: remove it to measure anew")
+	flag.StringVar(&t.kept, "kept", "scripts/reproduce/kept", "the folder of finished measurements: remove it to measure anew")
 	flag.StringVar(&t.only, "only", "", "names of papers between commas: leapgnn, grappa, gnnpipe")
 	flag.BoolVar(&t.show, "show", false, "measure nothing, print what is there")
 	flag.StringVar(&t.out, "out", "", "also write pages and their plots into this folder")
@@ -91,7 +91,7 @@ type measured struct {
 	strategies.Report            // of all parts
 	means             []runs.Sum // of the accuracies
 	missing           []string   // parts that have not been measured
-	versions          []string   // that the parts were measured with
+	by                []string   // versions and machines that measured the parts, in words
 }
 
 // A part is what is kept of a finished part.
@@ -104,7 +104,7 @@ type part struct {
 func (t task) measure(ctx context.Context, p paper) (*measured, error) {
 	m := new(measured)
 	for _, name := range p.parts {
-		file := filepath.Join(t.kept, name+".json")
+		file := filepath.Join(t.kept, strings.ReplaceAll(name, "/", "-")+".json")
 		text, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) {
 			if t.show {
@@ -134,16 +134,9 @@ func (t task) measure(ctx context.Context, p paper) (*measured, error) {
 
 // add adds a part.
 func (m *measured) add(one *part) {
-	r := &one.Report
-	m.Sent, m.Ladder, m.Times = append(m.Sent, r.Sent...), append(m.Ladder, r.Ladder...), append(m.Times, r.Times...)
-	m.Isolated, m.Volumes, m.Piped = append(m.Isolated, r.Isolated...), append(m.Volumes, r.Volumes...), append(m.Piped, r.Piped...)
-	for _, n := range r.Notes {
-		if !slices.Contains(m.Notes, n) {
-			m.Notes = append(m.Notes, n)
-		}
-	}
-	if !slices.Contains(m.versions, one.Version) {
-		m.versions = append(m.versions, one.Version)
+	m.Join(&one.Report)
+	if by := "measured with " + one.Version + " on " + one.Report.Machine; !slices.Contains(m.by, by) {
+		m.by = append(m.by, by)
 	}
 }
 
@@ -154,7 +147,12 @@ func (t task) finish(ctx context.Context, name, file string) ([]byte, error) {
 		return nil, fmt.Errorf("ask %s for its version: %w", t.program, err)
 	}
 	fmt.Fprintf(os.Stderr, "measuring %s\n", name)
-	bench := exec.CommandContext(ctx, t.program, "bench", "strategies", "--json", "--only", name)
+	only, graph, one := strings.Cut(name, "/")
+	ask := []string{"bench", "strategies", "--json", "--only", only}
+	if one {
+		ask = append(ask, "--pipe-graphs", graph)
+	}
+	bench := exec.CommandContext(ctx, t.program, ask...)
 	bench.Stderr = os.Stderr
 	bench.Cancel = func() error { return bench.Process.Signal(os.Interrupt) } // it ends its nodes
 	report, err := bench.Output()

@@ -11,7 +11,7 @@ import (
 // A paper is one whose claims are looked at.
 type paper struct {
 	name, title string
-	parts       []string // of hopmesh bench strategies
+	parts       []string // of hopmesh bench strategies; one of a single graph is PART/GRAPH
 	means       []string // programs that keep accuracies
 	setting     string   // where the authors measured, and where we do
 	claims      []claim
@@ -124,11 +124,8 @@ func (p paper) page(m *measured, picture string) (*result.Page, error) {
 	if len(m.missing) > 0 {
 		page.Note("INCOMPLETE: not measured yet are " + strings.Join(m.missing, ", "))
 	}
-	for _, n := range m.Notes {
-		page.Note(n)
-	}
-	if len(m.versions) > 0 {
-		page.Note("measured with " + strings.Join(m.versions, " and "))
+	for _, by := range m.by {
+		page.Note(by)
 	}
 	page.Text(p.setting)
 	table := result.Table{Title: "Claims", Head: []string{"Claim", "Published", "Ours", "By formula at their size", ""}}
@@ -153,6 +150,7 @@ func (p paper) page(m *measured, picture string) (*result.Page, error) {
 	page.Table(table)
 	page.Picture(picture, "published figures beside ours")
 	page.Text(fmt.Sprintf("**Altogether: %s.** %s", whole(all), p.why))
+	m.Show(page)
 	chart.Panels = []plot.Panel{panel}
 	return page, chart.Draw(picture)
 }

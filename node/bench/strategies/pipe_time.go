@@ -54,8 +54,10 @@ func measurePipe(ctx context.Context, b *suite) ([]bench.Figure, error) {
 // measurePipeTime compares them by time, on links of the same rates for all graphs.
 func measurePipeTime(ctx context.Context, b *suite) ([]bench.Figure, error) {
 	for _, nodes := range []int{publishedNodes / 2, publishedNodes} {
-		if err := timeAll(ctx, b, nodes); err != nil {
-			return nil, err
+		if graphs := timedOn(nodes, b.run.PipeGraphs); len(graphs) > 0 {
+			if err := timeAll(ctx, b, nodes, graphs); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := pipeChart(b.report.Piped).Draw(b.run.PlotPipe); err != nil {
@@ -64,8 +66,36 @@ func measurePipeTime(ctx context.Context, b *suite) ([]bench.Figure, error) {
 	return pipeFigures(b.report.Piped), nil
 }
 
-// timeAll times all cases on so many nodes.
-func timeAll(ctx context.Context, b *suite, nodes int) (err error) {
+// pipeGraphs returns the names of the graphs that pipe is timed on.
+func pipeGraphs() (names []string) {
+	for i := range deepGraphs {
+		names = append(names, deepGraphs[i].like.name)
+	}
+	return names
+}
+
+// timedOn returns the graphs that are timed on so many nodes, of those that are asked for; none: of
+// all.
+func timedOn(nodes int, asked []string) (list []*deepGraph) {
+	for i := range deepGraphs {
+		g := &deepGraphs[i]
+		if (len(asked) == 0 || slices.Contains(asked, g.like.name)) && len(g.models(nodes)) > 0 {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// models returns those that are timed on so many nodes.
+func (g *deepGraph) models(nodes int) []string {
+	if nodes == publishedNodes {
+		return doubled[g.name]
+	}
+	return deepModels
+}
+
+// timeAll times the cases of some graphs on so many nodes.
+func timeAll(ctx context.Context, b *suite, nodes int, graphs []*deepGraph) (err error) {
 	l := link(nodes)
 	l.Rate = shape.Free
 	c, stop, err := startNodes(ctx, b, fmt.Sprintf("pipe on %d", nodes), nodes, l)
@@ -75,13 +105,8 @@ func timeAll(ctx context.Context, b *suite, nodes int) (err error) {
 	defer func() { err = errors.Join(err, stop()) }()
 	b.report.note("times of pipe and graph on %d nodes are with %.3g cores each", nodes, l.Cores)
 	on := remote{c.Nodes[0].API}
-	for i := range deepGraphs {
-		g, models := &deepGraphs[i], deepModels
-		if nodes == publishedNodes {
-			if models = doubled[g.name]; models == nil {
-				continue
-			}
-		}
+	for _, g := range graphs {
+		models := g.models(nodes)
 		// The dataset is copied as fast as possible.
 		if err := c.Pace(ctx, 0); err != nil {
 			return err

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/stats"
 	"github.com/hopmesh/hopmesh/node/api"
@@ -33,6 +35,23 @@ type Report struct {
 	Piped   []Piped  `json:"pipe_times,omitempty"`
 
 	ladderPicture, pipePicture string // files, or ""
+}
+
+// Join adds what another report has. Figures that sum up times of pipelines are made anew, of all.
+func (r *Report) Join(o *Report) {
+	sums := slices.Concat(pipeFigures(r.Piped), pipeFigures(o.Piped))
+	figures := slices.DeleteFunc(slices.Concat(r.Figures, o.Figures), func(f bench.Figure) bool {
+		return slices.ContainsFunc(sums, func(s bench.Figure) bool { return s.Name == f.Name })
+	})
+	r.Sent, r.Ladder, r.Columns, r.Times = append(r.Sent, o.Sent...), append(r.Ladder, o.Ladder...), append(r.Columns, o.Columns...), append(r.Times, o.Times...)
+	r.Isolated, r.Swept = append(r.Isolated, o.Isolated...), append(r.Swept, o.Swept...)
+	r.Volumes, r.Moved, r.Piped = append(r.Volumes, o.Volumes...), append(r.Moved, o.Moved...), append(r.Piped, o.Piped...)
+	r.Figures = append(figures, pipeFigures(r.Piped)...)
+	for _, n := range o.Notes {
+		if !slices.Contains(r.Notes, n) {
+			r.Notes = append(r.Notes, n)
+		}
+	}
 }
 
 // note adds a sentence on what the figures depend on.
@@ -74,6 +93,11 @@ func Measure(ctx context.Context, cfg bench.Config, stdout, stderr io.Writer) er
 	// Before anything takes long.
 	if err := drawable(cfg); err != nil {
 		return err
+	}
+	for _, name := range cfg.PipeGraphs {
+		if known := pipeGraphs(); !slices.Contains(known, name) {
+			return fmt.Errorf("--pipe-graphs %s: pipe is timed on no such graph: choose from %s", name, strings.Join(known, ", "))
+		}
 	}
 	report := &Report{ladderPicture: cfg.Plot, pipePicture: cfg.PlotPipe}
 	s := bench.Suite{Title: "Strategies"}

@@ -32,8 +32,8 @@ func TestModelsReadFeaturesOfEdges(t *testing.T) {
 		{api.TrainRequest{Model: "gin", Set: set("model.edges=off")}, 0, ""},
 		{api.TrainRequest{Model: "gat", Set: set("gat.version=2")}, 0, ""},
 		{api.TrainRequest{Model: "gat", Set: set("gat.version=2", "model.edges=on")}, 0, "{gat.version} 2 reads no features of edges"},
-		{api.TrainRequest{Model: "gin", Task: "link", Batch: &batch, EdgeSplit: []float64{0.8, 0.1, 0.1}}, 0, ""},
-		{api.TrainRequest{Model: "gin", Task: "link", Batch: &batch, EdgeSplit: []float64{0.8, 0.1, 0.1}, Set: set("model.edges=on")}, 0, "computes a row for each edge"},
+		{api.TrainRequest{Model: "gin", Task: "link", Batch: &batch, EdgeSplit: []float64{0.8, 0.1, 0.1}}, 5, ""},
+		{api.TrainRequest{Model: "gin", Task: "link", Batch: &batch, EdgeSplit: []float64{0.8, 0.1, 0.1}, Set: set("model.edges=off")}, 0, ""},
 	} {
 		r, err := ofOne(c.r, strategy.Single, plan.Dataset{About: about}, strategy.Place{Nodes: 1, Shards: 1})
 		if c.err != "" {

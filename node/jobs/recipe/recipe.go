@@ -80,9 +80,6 @@ func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at 
 	if kind == nil {
 		return recipe, fmt.Errorf("{task} is %q: it is one of %s", cmp.Or(r.Task, d.About.Targets), strings.Join(task.Names(), ", "))
 	}
-	if kind.Pairs && recipe.Model.Edges == "" {
-		recipe.Model.TellEdges(0) // edges that are taken away would take their features along
-	}
 	recipe.Learn(kind, said...)
 	if err := recipe.LearnTriples(About(d), len(r.EdgeSplit) > 0, said...); err != nil {
 		return recipe, err
