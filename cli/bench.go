@@ -163,7 +163,8 @@ func benchSpeedup(run func(context.Context, BenchConfig, io.Writer) error) *cobr
 		Short: "Measure how much faster several nodes are than one",
 		Long: "Starts 1, 2 and 4 nodes on this machine, each with 0.45 of a core, behind links of 400 Mbit/s and without a\n" +
 			"bound (needs root on Linux), and trains GraphSAGE of four sizes on each, with the settings that a job has by\n" +
-			"default. Beside each time stands the most that could come out. It takes about ten minutes.",
+			"default. Beside each time stands the most that could come out. Also where nodes keep a quarter of the rows, eight\n" +
+			"nodes with half the share, and grappa beside itself. It takes about 45 minutes.",
 		Example: "  hopmesh bench speedup --quick\n  hopmesh bench speedup --json\n  hopmesh bench speedup --out docs/results/speedup.md",
 	})
 	cmd.Flags().BoolVar(&cfg.Scale.Quick, "quick", false, "a graph of a tenth of the size, to try it out")

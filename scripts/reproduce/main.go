@@ -21,7 +21,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hopmesh/hopmesh/node/bench/result"
 	"github.com/hopmesh/hopmesh/node/bench/strategies"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
@@ -194,4 +193,4 @@ func meansOf(ctx context.Context, program string) (means []runs.Sum, err error) 
 }
 
 // command is how a page is made again.
-func (p paper) command() string { return result.Command("go run ./scripts/reproduce") }
+func (paper) command() string { return "make reproduce RESULTS=docs/results" }

@@ -6,6 +6,7 @@ package speedup
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/shape"
@@ -19,9 +20,12 @@ import (
 //   - GraphSAGE of two and of three layers, hidden rows 16 and 128 wide, batches of 1024 over all
 //     nodes, fan-outs 10,10 and 15,10,5, the seed 1. Nothing else is set: one node trains by single,
 //     several by leap.
-//   - Each node has 0.45 of a core, and a link of 400 Mbit/s both ways or one without a bound.
+//   - Each node has 0.45 of a core, and a link of 400 Mbit/s both ways or one without a bound. Where
+//     there are eight nodes, all sizes have 0.22 of a core, so that two cores are enough.
+//   - Where features don't fit, nodes keep a quarter of all rows. One node has all it needs.
+//   - grappa, of four groups, is beside itself on one node.
 //   - An epoch's time is the median of the second to the fourth. The first brings rows that
-//     are kept, and stands beside it. A node that has half of them then brings the others.
+//     are kept, and stands beside it.
 //   - There are three rounds of everything, since a machine that is shared is faster at one time than
 //     at another. A speedup is the median of the rounds', each beside its own time of one node.
 //   - The ceiling of n nodes is n times the processor time of an epoch on one node, divided by that
@@ -29,15 +33,18 @@ import (
 //     the processes use in eight epochs more, on the first network, in all rounds together.
 
 const (
-	cores  = 0.45
-	rate   = 400_000_000
-	batch  = 1024
-	rounds = 3
-	warm   = 1
-	timed  = 3
-	more   = 8    // epochs whose processor time is measured
-	share  = 0.85 // of the ceiling
-	fourth = 1.8  // of the smallest model on four nodes
+	cores    = 0.45
+	half     = 0.22
+	rate     = 400_000_000
+	batch    = 1024
+	vertices = 146_942
+	rounds   = 3
+	warm     = 1
+	timed    = 3
+	more     = 8    // epochs whose processor time is measured
+	share    = 0.85 // of the ceiling
+	fourth   = 1.8  // of the smallest model on four nodes
+	scarce   = 1.5  // of four nodes where features don't fit
 )
 
 // A model is one that is trained.
@@ -50,17 +57,39 @@ func (m model) String() string { return fmt.Sprintf("%d x %d", m.layers, m.hidde
 
 var models = []model{{2, 16, []int{10, 10}}, {2, 128, []int{10, 10}}, {3, 16, []int{15, 10, 5}}, {3, 128, []int{15, 10, 5}}}
 
-var sizes = []int{1, 2, 4}
-
-// A network is what joins the nodes.
-type network struct {
-	name string
-	rate uint64
+// A way is how several nodes train.
+type way struct {
+	name     string // "": as usual
+	strategy string
+	set      []string
+	alone    bool // one node trains in this way, too
+	ceiling  bool
+	sizes    []int
 }
 
-var networks = []network{{"400 Mbit/s", rate}, {"no bound", 0}}
+var (
+	usual  = way{strategy: "leap", ceiling: true, sizes: []int{1, 2, 4}}
+	eight  = way{strategy: "leap", sizes: []int{1, 2, 4, 8}}
+	little = way{name: "a quarter of the rows kept", strategy: "leap", set: []string{fmt.Sprintf("leap.cache=%d", vertices/4)}, sizes: []int{4}}
+	apart  = way{name: "grappa", strategy: "grappa", set: []string{"grappa.groups=4"}, alone: true, ceiling: true, sizes: []int{1, 4}}
+)
 
-func (n network) link() shape.Link { return shape.Link{Rate: n.rate, Cores: cores} }
+// A network is what joins the nodes, and what is trained there.
+type network struct {
+	name   string
+	rate   uint64
+	cores  float64
+	ways   []way
+	models []model
+}
+
+var networks = []network{
+	{"400 Mbit/s", rate, cores, []way{usual, little, apart}, models},
+	{"no bound", 0, cores, []way{usual}, models},
+	{"400 Mbit/s, 0.22 of a core", rate, half, []way{eight}, []model{models[0], models[3]}},
+}
+
+func (n network) link() shape.Link { return shape.Link{Rate: n.rate, Cores: n.cores} }
 
 // graph is the dataset; copies beside the owner's.
 func graph(name string, copies int, quick bool) api.GenerateRequest {
@@ -72,13 +101,19 @@ func graph(name string, copies int, quick bool) api.GenerateRequest {
 }
 
 // ask returns a job of so many epochs, evaluated after the last alone.
-func (m model) ask(dataset string, nodes, epochs int) api.TrainRequest {
-	seed, size, strategy := uint64(1), batch, "leap"
-	if nodes == 1 {
-		strategy = "single"
-	}
-	return api.TrainRequest{
+func (w way) ask(m model, dataset string, nodes, epochs int) api.TrainRequest {
+	seed, size := uint64(1), batch
+	r := api.TrainRequest{
 		Dataset: dataset, Model: "sage", Layers: &m.layers, Hidden: &m.hidden, Fanout: m.fanouts, Batch: &size, Epochs: &epochs, EvalEvery: &epochs,
-		Seed: &seed, Strategy: strategy,
+		Seed: &seed, Strategy: w.strategy,
 	}
+	if nodes == 1 && !w.alone {
+		r.Strategy = "single"
+		return r
+	}
+	for _, s := range w.set {
+		key, value, _ := strings.Cut(s, "=")
+		r.Set = append(r.Set, api.Setting{Key: key, Value: value})
+	}
+	return r
 }

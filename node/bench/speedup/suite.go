@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/stats"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/bench"
+	"github.com/hopmesh/hopmesh/node/bench/plot"
 	"github.com/hopmesh/hopmesh/node/bench/result"
 	"github.com/hopmesh/hopmesh/node/shape"
 )
@@ -21,37 +24,94 @@ type Cell struct {
 	Network string  `json:"network"`
 	Nodes   int     `json:"nodes"`
 	Model   string  `json:"model"`
+	Way     string  `json:"way,omitempty"`
 	First   float64 `json:"first"`   // seconds of the first epoch
 	Later   float64 `json:"seconds"` // of one of the next, the median
 	Sent    uint64  `json:"bytes"`   // in the last epoch, by all nodes
 	Began   uint64  `json:"first_bytes"`
 	Speedup float64 `json:"speedup"` // over one node
-	Ceiling float64 `json:"ceiling"` // the most that it could be
+	Ceiling float64 `json:"ceiling"` // the most that it could be; 0: not measured
 
+	job    job
 	rounds []reading
+}
+
+// A job is what a cell trains.
+type job struct {
+	network network
+	way     way
+	model   model
+	nodes   int
 }
 
 // A reading is one round of a cell.
 type reading struct {
 	first, later float64
-	used         time.Duration // of processors; 0: not measured on this network
+	used         time.Duration // of processors; 0: not measured
+}
+
+// name returns the words for the cell's job.
+func (c *Cell) name() string {
+	if c.Way == "" {
+		return c.Model
+	}
+	return c.Model + ", " + c.Way
+}
+
+// base reports whether a cell is what another one is compared with: one node that trains the same,
+// in the same way if one node can.
+func (c *Cell) base(of *Cell) bool {
+	return c.Nodes == 1 && c.Network == of.Network && c.Model == of.Model && (c.Way == of.Way || c.Way == "" && !of.job.way.alone)
 }
 
 // Report is what --json prints.
 type Report struct {
 	bench.Report
 	Cells []Cell `json:"cells"`
+
+	picture string // a file, or ""
 }
 
 // Show adds the cells to the figures.
 func (r *Report) Show(p *result.Page) {
 	r.Report.Show(p)
+	p.Picture(r.picture, "how much faster two and four nodes are than one")
 	t := result.Table{Title: "Epochs", Head: []string{"Link", "Nodes", "Layers x hidden", "First epoch", "Sent", "Later epochs", "Sent", "Over one node", "Ceiling"}}
-	for _, c := range r.Cells {
-		t.Add(c.Network, c.Nodes, c.Model, fmt.Sprintf("%.2f s", c.First), fmt.Sprintf("%.1f MB", float64(c.Began)/1e6),
-			fmt.Sprintf("%.3f s", c.Later), fmt.Sprintf("%.1f MB", float64(c.Sent)/1e6), fmt.Sprintf("%.2fx", c.Speedup), fmt.Sprintf("%.2fx", c.Ceiling))
+	for i := range r.Cells {
+		c, ceiling := &r.Cells[i], ""
+		if c.Ceiling > 0 {
+			ceiling = fmt.Sprintf("%.2fx", c.Ceiling)
+		}
+		t.Add(c.Network, c.Nodes, c.name(), fmt.Sprintf("%.2f s", c.First), fmt.Sprintf("%.1f MB", float64(c.Began)/1e6),
+			fmt.Sprintf("%.3f s", c.Later), fmt.Sprintf("%.1f MB", float64(c.Sent)/1e6), fmt.Sprintf("%.2fx", c.Speedup), ceiling)
 	}
 	p.Table(t)
+}
+
+// chart draws the speedups of two and four nodes with the usual settings, and the ceiling of four.
+func chart(cells []Cell) *plot.Chart {
+	c := &plot.Chart{Title: "Epochs over those of one node", Series: []string{"two nodes", "four nodes", "four at most"}}
+	marks := make([][]plot.Mark, len(c.Series))
+	add := func(series int, value float64) {
+		marks[series] = append(marks[series], plot.Mark{Value: value, Label: fmt.Sprintf("%.2f", value)})
+	}
+	for i := range cells {
+		of := &cells[i]
+		if of.Way != "" || of.Network == networks[2].name {
+			continue
+		}
+		switch of.Nodes {
+		case 1:
+			c.Rows = append(c.Rows, of.Network+", "+of.Model)
+		case 2:
+			add(0, of.Speedup)
+		case 4:
+			add(1, of.Speedup)
+			add(2, of.Ceiling)
+		}
+	}
+	c.Panels = []plot.Panel{{Marks: marks}}
+	return c
 }
 
 // Measure runs the suite.
@@ -61,30 +121,58 @@ func Measure(ctx context.Context, cfg bench.Config, stdout, stderr io.Writer) er
 		if err := measure(ctx, run, cfg.Scale.Quick, report); err != nil {
 			return nil, err
 		}
+		if cfg.Out != "" {
+			report.picture = strings.TrimSuffix(cfg.Out, filepath.Ext(cfg.Out)) + ".svg"
+		}
+		if err := chart(report.Cells).Draw(report.picture); err != nil {
+			return nil, err
+		}
 		return figures(report.Cells), nil
 	}}}}
 	return bench.Measure(ctx, cfg, suite, report, stdout, stderr)
 }
 
-// measure measures all cells, round by round.
-func measure(ctx context.Context, run *bench.Run, quick bool, report *Report) error {
+// cells returns those of the protocol, network by network and there by the number of nodes.
+func cells() (all []Cell) {
 	for _, w := range networks {
-		for _, n := range sizes {
-			for _, m := range models {
-				report.Cells = append(report.Cells, Cell{Network: w.name, Nodes: n, Model: m.String()})
+		for _, n := range w.sizes() {
+			for _, by := range w.ways {
+				if !slices.Contains(by.sizes, n) {
+					continue
+				}
+				for _, m := range w.models {
+					all = append(all, Cell{Network: w.name, Nodes: n, Model: m.String(), Way: by.name, job: job{w, by, m, n}})
+				}
 			}
 		}
 	}
+	return all
+}
+
+// sizes returns how many nodes there are on a network, one number after the other.
+func (w network) sizes() (all []int) {
+	for _, by := range w.ways {
+		all = append(all, by.sizes...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// measure measures all cells, round by round.
+func measure(ctx context.Context, run *bench.Run, quick bool, report *Report) error {
+	report.Cells = cells()
 	for round := range rounds {
-		cells := report.Cells
-		for _, w := range networks {
-			for _, n := range sizes {
-				run.Progress("  round %d of %d: %s, %d nodes", round+1, rounds, w.name, n)
-				if err := onNodes(ctx, run, w, n, quick, cells[:len(models)], report); err != nil {
-					return fmt.Errorf("%d nodes, %s: %w", n, w.name, err)
-				}
-				cells = cells[len(models):]
+		for left := report.Cells; len(left) > 0; {
+			of := left[0].job
+			n := slices.IndexFunc(left, func(c Cell) bool { return c.Network != of.network.name || c.Nodes != of.nodes })
+			if n < 0 {
+				n = len(left)
 			}
+			run.Progress("  round %d of %d: %s, nodes: %d", round+1, rounds, of.network.name, of.nodes)
+			if err := onNodes(ctx, run, of.network, of.nodes, quick, left[:n], report); err != nil {
+				return fmt.Errorf("%d nodes, %s: %w", of.nodes, of.network.name, err)
+			}
+			left = left[n:]
 		}
 	}
 	compare(report.Cells)
@@ -96,27 +184,28 @@ func measure(ctx context.Context, run *bench.Run, quick bool, report *Report) er
 // was measured: a network has no part in it.
 func compare(cells []Cell) {
 	used := map[string]time.Duration{}
+	key := func(nodes int, c *Cell) string { return fmt.Sprint(nodes, c.name()) }
 	for i := range cells {
 		for _, r := range cells[i].rounds {
-			used[key(cells[i].Nodes, cells[i].Model)] += r.used
+			used[key(cells[i].Nodes, &cells[i])] += r.used
 		}
 	}
 	for i := range cells {
 		c := &cells[i]
-		one := slices.IndexFunc(cells, func(o Cell) bool { return o.Nodes == 1 && o.Network == c.Network && o.Model == c.Model })
+		one := slices.IndexFunc(cells, func(o Cell) bool { return o.base(c) })
 		var first, later, faster []float64
 		for round, r := range c.rounds {
 			first, later = append(first, r.first), append(later, r.later)
 			faster = append(faster, cells[one].rounds[round].later/r.later)
 		}
 		c.First, c.Later, c.Speedup = stats.Median(first), stats.Median(later), stats.Median(faster)
-		c.Ceiling = float64(c.Nodes) * float64(used[key(1, c.Model)]) / float64(used[key(c.Nodes, c.Model)])
+		if all := used[key(c.Nodes, c)]; all > 0 && c.job.way.ceiling {
+			c.Ceiling = float64(c.Nodes) * float64(used[key(1, c)]) / float64(all)
+		}
 	}
 }
 
-func key(nodes int, model string) string { return fmt.Sprint(nodes, " ", model) }
-
-// onNodes measures a round of all models on so many nodes, whose cells are given.
+// onNodes measures a round of the cells of one network and number of nodes.
 func onNodes(ctx context.Context, run *bench.Run, w network, n int, quick bool, cells []Cell, report *Report) (err error) {
 	field, err := shape.New(ctx, n, w.link())
 	if err != nil {
@@ -141,12 +230,12 @@ func onNodes(ctx context.Context, run *bench.Run, w network, n int, quick bool, 
 			return err
 		}
 	}
-	for i, m := range models {
-		j, err := train(ctx, on, m.ask("usual", n, warm+timed))
+	for i := range cells {
+		c := &cells[i]
+		j, err := train(ctx, on, c.job.way.ask(c.job.model, "usual", n, warm+timed))
 		if err != nil {
 			return err
 		}
-		c := &cells[i]
 		r := reading{first: j.History[0].Seconds}
 		c.Began = j.History[0].Bytes.Total()
 		var later []float64
@@ -154,13 +243,13 @@ func onNodes(ctx context.Context, run *bench.Run, w network, n int, quick bool, 
 			later, c.Sent = append(later, e.Seconds), e.Bytes.Total()
 		}
 		r.later = stats.Median(later)
-		if w == networks[0] {
-			if r.used, err = processors(ctx, crew, func(epochs int) api.TrainRequest { return m.ask("whole", n, epochs) }); err != nil {
+		if w.name == networks[0].name && c.job.way.ceiling {
+			if r.used, err = processors(ctx, crew, func(epochs int) api.TrainRequest { return c.job.way.ask(c.job.model, "whole", n, epochs) }); err != nil {
 				return err
 			}
 		}
 		c.rounds = append(c.rounds, r)
-		run.Progress("    %s: %.3f s an epoch, %.2f s the first", m, r.later, r.first)
+		run.Progress("    %s: %.3f s an epoch, %.2f s the first", c.name(), r.later, r.first)
 	}
 	return nil
 }
@@ -203,16 +292,26 @@ func train(ctx context.Context, on *api.Client, r api.TrainRequest) (api.Job, er
 	return j, on.RemoveJob(ctx, id.ID)
 }
 
-// figures has four nodes beside their ceiling.
+// figures has several nodes beside one, and their ceiling.
 func figures(cells []Cell) (list []bench.Figure) {
-	for _, c := range cells {
+	for i := range cells {
+		c := &cells[i]
 		if c.Nodes == 1 {
 			continue
 		}
-		f := bench.Beside(fmt.Sprintf("%d nodes over one, %s, %s", c.Nodes, c.Network, c.Model), "x", c.Speedup, "ceiling", c.Ceiling)
+		f := bench.Figure{Name: fmt.Sprintf("%d nodes over one, %s, %s", c.Nodes, c.Network, c.name()), Value: c.Speedup, Unit: "x"}
+		if c.Ceiling > 0 {
+			f = bench.Beside(f.Name, "x", c.Speedup, "ceiling", c.Ceiling)
+		}
 		switch {
-		case c.Nodes < sizes[len(sizes)-1]:
-		case c.Model == models[0].String():
+		case c.Nodes == 8:
+			four := slices.IndexFunc(cells, func(o Cell) bool { return o.Nodes == 4 && o.Network == c.Network && o.name() == c.name() })
+			f = bench.Beside(f.Name, "x", c.Speedup, "four nodes", cells[four].Speedup)
+			f.Bar, f.Holds = "above that of four", f.Ratio > 1
+		case c.Nodes < 4 || c.Network == networks[2].name:
+		case c.Way == little.name:
+			f.Bar, f.Holds = fmt.Sprintf("at least %g x", scarce), c.Speedup >= scarce
+		case c.Way == "" && c.Model == models[0].String():
 			f.Bar, f.Holds = fmt.Sprintf("at least %g x", fourth), c.Speedup >= fourth
 		default:
 			f.Bar, f.Holds = fmt.Sprintf("at least %gx of the ceiling", share), f.Ratio >= share
