@@ -3,8 +3,6 @@ package node_test
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,34 +13,24 @@ import (
 // shop writes a graph of users who buy and view items, as a folder of files.
 func shop(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "shop")
-	files := map[string]*strings.Builder{}
-	for _, name := range []string{"nodes/user.csv", "nodes/item.csv", "edges/user-buys-item.csv", "edges/user-views-item.csv"} {
-		files[name] = new(strings.Builder)
-	}
-	fmt.Fprintln(files["nodes/user.csv"], "id,age")
-	fmt.Fprintln(files["nodes/item.csv"], "id,price,weight")
-	fmt.Fprintln(files["edges/user-buys-item.csv"], "src,dst")
-	fmt.Fprintln(files["edges/user-views-item.csv"], "src,dst")
+	users, items, buys, views := new(strings.Builder), new(strings.Builder), new(strings.Builder), new(strings.Builder)
+	fmt.Fprintln(users, "id,age")
+	fmt.Fprintln(items, "id,price,weight")
+	fmt.Fprintln(buys, "src,dst")
+	fmt.Fprintln(views, "src,dst")
 	for i := range 30 {
-		fmt.Fprintf(files["nodes/user.csv"], "u%d,%d\n", i, i%2)
-		fmt.Fprintf(files["nodes/item.csv"], "i%d,%d,%d\n", i, i%2, i%3)
+		fmt.Fprintf(users, "u%d,%d\n", i, i%2)
+		fmt.Fprintf(items, "i%d,%d,%d\n", i, i%2, i%3)
 		for k := range 5 {
 			item := (i + 2*k) % 30
-			fmt.Fprintf(files["edges/user-buys-item.csv"], "u%d,i%d\n", i, item)
-			fmt.Fprintf(files["edges/user-views-item.csv"], "u%d,i%d\n", i, (item+1)%30)
+			fmt.Fprintf(buys, "u%d,i%d\n", i, item)
+			fmt.Fprintf(views, "u%d,i%d\n", i, (item+1)%30)
 		}
 	}
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
+	return tables(t, map[string]string{
+		"nodes/user.csv": users.String(), "nodes/item.csv": items.String(),
+		"edges/user-buys-item.csv": buys.String(), "edges/user-views-item.csv": views.String(),
+	})
 }
 
 // What one relation of a graph with types teaches is the same on any number of nodes: the scores that

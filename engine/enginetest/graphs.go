@@ -65,9 +65,13 @@ func Communities(t testing.TB, vertices int) []*graph.Shard {
 // Tiny returns a graph for the reference device, which is slow.
 func Tiny(t testing.TB, vertices, shards int) []*graph.Shard {
 	t.Helper()
-	return generated(t, generate.Options{
+	return generated(t, tiny(vertices), shards)
+}
+
+func tiny(vertices int) generate.Options {
+	return generate.Options{
 		Kind: "sbm", Vertices: uint32(vertices), Edges: uint64(5 * vertices), Features: 6, Classes: 3, Communities: 6, Inside: 0.6, Homophily: 0.8, Seed: 5,
-	}, shards)
+	}
 }
 
 // Bare returns a graph without features, with four classes, in five shards.

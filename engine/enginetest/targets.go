@@ -2,8 +2,10 @@ package enginetest
 
 import (
 	"math"
+	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/generate"
 )
 
 // targeted is a source whose classes are replaced by targets with columns.
@@ -40,4 +42,26 @@ func WithTargets(src graph.Source, targets graph.Targets, columns int, of func(v
 		}
 	}
 	return t
+}
+
+// TinyColumns is how many columns of targets the vertices of TinyTargets have.
+const TinyColumns = 3
+
+// TinyTargets returns the graph of Tiny, whose vertices have targets of this kind: a class, or columns.
+// Some cells are missing, and of some vertices all.
+func TinyTargets(t testing.TB, targets graph.Targets, vertices, shards int) []*graph.Shard {
+	t.Helper()
+	if targets == graph.OneClass {
+		return Tiny(t, vertices, shards)
+	}
+	src, err := generate.New(tiny(vertices))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Cut(t, WithTargets(src, targets, TinyColumns, func(v, c int) float64 {
+		if v%11 == 0 || (v+c)%5 == 0 {
+			return math.NaN()
+		}
+		return 2 * math.Sin(float64(1+v*TinyColumns+c))
+	}), shards, "")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/link"
+	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -21,7 +22,10 @@ import (
 // Of each relation there is one back, after it.
 var bothWays = []string{"wrote", enginetest.Back + "wrote", "edited", enginetest.Back + "edited"}
 
-const endsBothWays = "0,1,0,1"
+const (
+	endsBothWays   = "0,1,0,1"
+	startsBothWays = "1,0,1,0"
+)
 
 // learnRelation makes a recipe learn one relation of the planted graph with types.
 func learnRelation(t *testing.T, r *recipe.Recipe, name string) {
@@ -47,17 +51,23 @@ func learnRelationOf(t *testing.T, r *recipe.Recipe, name string, relations []st
 // Gradients of several nodes are those of one, and so are the losses.
 func TestGradientsOfARelationAreThoseOfOneNode(t *testing.T) {
 	shards := enginetest.Cut(t, enginetest.Typed(bothWays...), 5, "")
-	for _, model := range []string{"rgcn", "hetero:sage", "sage"} {
+	for _, model := range []string{"rgcn", "hetero:sage", "hetero:gat", "hgt", "sage"} {
 		r := traintest.ExactRecipe(model)
 		learnRelation(t, &r, "wrote")
 		r.Links.Width, r.Links.Negatives, r.Batch = 3, 2, 100
+		switch model {
+		case "hgt":
+			r.Model.TellStarts(startsBothWays)
+		case "hetero:sage":
+			r.Model.Across, r.Loss = nn.AcrossAttend, link.Softmax
+		}
 		if model == "rgcn" { // the others draw the same of all
 			if err := r.FanEach([][]int{{4, 3}, {5, 2}, {1, 1}, {2, 2}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
-		for nodes := 1; nodes <= 3; nodes++ {
+		for _, nodes := range []int{1, 2, 3, 5} {
 			for how, sharing := range traintest.Sharings(nodes) {
 				r.Sharing = sharing
 				traintest.Within(t, fmt.Sprintf("%s on %d nodes by %s", model, nodes, how), r, shards, traintest.Wide(train.Options{Threads: 1}), nodes, want, 1e-10)

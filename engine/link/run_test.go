@@ -31,10 +31,10 @@ func linking(model string) recipe.Recipe {
 // Gradients of several nodes are those of one, and so are the losses.
 func TestGradientsAreThoseOfOneNode(t *testing.T) {
 	shards := enginetest.Tiny(t, 60, 5)
-	for _, model := range []string{"gcn", "sage", "gat"} {
+	for _, model := range []string{"gcn", "sage", "gat", "gin"} {
 		r := linking(model)
 		want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
-		for nodes := 1; nodes <= 3; nodes++ {
+		for _, nodes := range []int{1, 2, 3, 5} {
 			for how, sharing := range traintest.Sharings(nodes) {
 				r.Sharing = sharing
 				traintest.Within(t, fmt.Sprintf("%s on %d nodes by %s", model, nodes, how), r, shards, traintest.Wide(train.Options{Threads: 1}), nodes, want, 1e-10)
@@ -47,7 +47,8 @@ func TestGradientsAreThoseOfOneNode(t *testing.T) {
 func TestGradientsOfDecodersAreThoseOfOneNode(t *testing.T) {
 	shards := enginetest.Tiny(t, 60, 5)
 	for _, s := range []struct{ decoder, loss, from string }{
-		{"distmult", link.Margin, link.PerSource}, {"mlp", link.BPR, link.InBatch}, {"mlp", link.CrossEntropies, ""},
+		{"distmult", link.Margin, link.PerSource}, {"mlp", link.BPR, link.InBatch}, {"mlp", link.CrossEntropies, ""}, {"distmult", link.Softmax, ""},
+		{"mlp", link.Softmax, link.InBatch},
 	} {
 		r := linking("sage")
 		r.Links.Decoder, r.Links.From, r.Loss = s.decoder, s.from, s.loss
@@ -55,7 +56,7 @@ func TestGradientsOfDecodersAreThoseOfOneNode(t *testing.T) {
 		if want.Model.Added() == 0 {
 			t.Fatal("the decoder has no weights")
 		}
-		for nodes := 1; nodes <= 3; nodes++ {
+		for _, nodes := range []int{1, 2, 3, 5} {
 			for how, sharing := range traintest.Sharings(nodes) {
 				r.Sharing = sharing
 				traintest.Within(t, fmt.Sprintf("%s, %s, %s on %d nodes by %s", s.decoder, s.loss, s.from, nodes, how), r, shards, traintest.Wide(train.Options{Threads: 1}), nodes, want, 1e-10)

@@ -41,15 +41,18 @@ func triples(t *testing.T, r *recipe.Recipe, said ...string) {
 // Gradients of several nodes are those of one, and so are the losses.
 func TestGradientsOfTriplesAreThoseOfOneNode(t *testing.T) {
 	shards := enginetest.Triples(t, 5)
-	for _, model := range []string{"rgcn", "sage"} {
+	for _, model := range []string{"rgcn", "sage", "hetero:gcn"} {
 		r := traintest.ExactRecipe(model)
 		triples(t, &r)
 		r.Links.Width, r.Links.Negatives, r.Batch = 3, 2, 100
+		if model == "sage" {
+			r.Loss = link.Softmax
+		}
 		want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
 		if want.Model.Added() != 3*enginetest.TripleRelations {
 			t.Fatalf("the decoder has %d weights", want.Model.Added())
 		}
-		for nodes := 1; nodes <= 3; nodes++ {
+		for _, nodes := range []int{1, 2, 3, 5} {
 			for how, sharing := range traintest.Sharings(nodes) {
 				r.Sharing = sharing
 				traintest.Within(t, fmt.Sprintf("%s on %d nodes by %s", model, nodes, how), r, shards, traintest.Wide(train.Options{Threads: 1}), nodes, want, 1e-10)

@@ -50,7 +50,7 @@ func TestEdgesOnSeveralNodes(t *testing.T) {
 		want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
 		for _, by := range []string{"centric", "leap"} {
 			r.Sharing = strategy.Given(by)
-			for _, nodes := range []int{2, 3} {
+			for _, nodes := range []int{2, 3, 5} {
 				traintest.Within(t, fmt.Sprintf("%s, %s, %d nodes", model, by, nodes), r, shards, traintest.Wide(train.Options{Threads: 1}), nodes, want, 1e-10)
 			}
 		}

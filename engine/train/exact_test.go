@@ -15,8 +15,11 @@ import (
 // features and edges are, and however they are asked for.
 func TestGradientsAreThoseOfOneNode(t *testing.T) {
 	shards := traintest.Tiny(t, 90, 6)
-	for _, model := range []string{"gcn", "sage", "gat", "gin", "gcnii", "resgcn"} {
+	for _, model := range []string{"gcn", "sage", "gat", "gin", "gcnii", "resgcn", "mlp"} {
 		r := traintest.ExactRecipe(model)
+		if model == "mlp" {
+			r.Fanouts = nil
+		}
 		want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
 		for _, nodes := range []int{1, 2, 3, 5} {
 			for how, sharing := range traintest.Sharings(nodes) {

@@ -2,6 +2,7 @@ package train_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -383,4 +384,29 @@ func countedByHand(shards []*graph.Shard) []float64 {
 		}
 	}
 	return weights
+}
+
+// The gradient of a step is that of one node whatever the targets are, with each loss.
+func TestGradientsOfTargetsAreThoseOfOneNode(t *testing.T) {
+	for _, c := range []struct {
+		task, model, loss string
+		weights           []float64
+	}{
+		{task: "multilabel", model: "gcn"}, {task: "multilabel", model: "gat"}, {task: "multilabel", model: "sage", weights: []float64{1, 2, 0.5}},
+		{task: "regression", model: "gcn", loss: task.L2}, {task: "regression", model: "gat", loss: task.L1}, {task: "regression", model: "sage", loss: task.Huber},
+	} {
+		shards := enginetest.TinyTargets(t, task.Named(c.task).Targets, 90, 6)
+		r := traintest.ExactRecipe(c.model)
+		r.Learn(task.Named(c.task))
+		if r.Weights = c.weights; c.loss != "" {
+			r.Loss = c.loss
+		}
+		want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
+		for _, nodes := range []int{1, 2, 3, 5} {
+			for how, sharing := range traintest.Sharings(nodes) {
+				r.Sharing = sharing
+				traintest.Within(t, fmt.Sprintf("%s %s of %s on %d nodes by %s", c.task, c.loss, c.model, nodes, how), r, shards, traintest.Wide(train.Options{Threads: 1}), nodes, want, 1e-10)
+			}
+		}
+	}
 }

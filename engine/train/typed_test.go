@@ -7,6 +7,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -59,8 +60,6 @@ func TestEachConvolutionCarriesPartOfTheAnswer(t *testing.T) {
 		if a := accuracy(model, bothWays...); a < 0.99 {
 			t.Errorf("%s: with both relations the accuracy is %v", model, a)
 		}
-	}
-	for _, model := range []string{"hetero:sage", "hgt"} {
 		for _, one := range []string{"wrote", "edited"} {
 			if a := accuracy(model, one, enginetest.Back+one); a < 0.45 || a > 0.55 {
 				t.Errorf("%s: with the relation %s alone the accuracy is %v, and half of the answer is known", model, one, a)
@@ -99,18 +98,26 @@ func TestEachRelationCarriesPartOfTheAnswer(t *testing.T) {
 // them, with those of one.
 func TestRelationsOnSeveralNodes(t *testing.T) {
 	shards := traintest.Cut(t, enginetest.Typed(bothWays...), 6)
-	for i, model := range []string{"rgcn", "rgcn", "hetero:sage", "hetero:gat", "hgt", "hetero:gcn"} {
-		bases := i % 2 // of an rgcn
-		r := traintest.ExactRecipe(model)
-		if tell(&r, 4); model == "rgcn" {
-			r.Model.Bases = bases
+	for _, c := range []struct {
+		model, across string
+		bases         int
+	}{
+		{model: "rgcn"}, {model: "rgcn", bases: 1}, {model: "hgt"},
+		{model: "hetero:sage"}, {model: "hetero:gat"}, {model: "hetero:gcn"}, {model: "hetero:gin"},
+		{model: "hetero:sage", across: nn.AcrossAttend}, {model: "hetero:gat", across: nn.AcrossMean},
+	} {
+		r := traintest.ExactRecipe(c.model)
+		tell(&r, 4)
+		r.Model.Bases = c.bases
+		if c.across != "" {
+			r.Model.Across = c.across
 		}
 		want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
 		for _, by := range []string{"centric", "leap"} {
 			for _, topology := range []string{strategy.Replicated, strategy.Sharded} {
 				r.Sharing = strategy.Given(by, "topology="+topology)
-				for _, nodes := range []int{2, 3} {
-					name := fmt.Sprintf("%s, %s, %s, %d nodes, %d bases", model, by, topology, nodes, bases)
+				for _, nodes := range []int{2, 3, 5} {
+					name := fmt.Sprintf("%+v, %s, %s, %d nodes", c, by, topology, nodes)
 					traintest.Within(t, name, r, shards, traintest.Wide(train.Options{Threads: 1}), nodes, want, 1e-10)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 )
@@ -73,17 +74,7 @@ func TestEdgesInGroups(t *testing.T) {
 	for _, model := range []string{"gat", "gin", "mpnn"} {
 		r := traintest.ExactRecipe(model)
 		r.Model.EdgeFeatures = enginetest.DescribedColumns
-		one := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
-		for _, g := range [][]string{{"groups=1"}, {"groups=1", "loader=strict"}, {"groups=3", "depth=2"}, {"groups=3"}, {"groups=6", "loader=strict", "swept=2", "correction=self-normalised"}} {
-			r.Sharing = apart(g...)
-			want := one
-			if all := g[0] == "groups=1" || g[len(g)-1] == "depth=2"; !all {
-				want = traintest.Started(t, r, shards, o)
-			}
-			for _, nodes := range []int{1, 2, 3, 5} {
-				traintest.Within(t, fmt.Sprintf("%s on %d nodes, %v", model, nodes, g), r, shards, o, nodes, want, 1e-10)
-			}
-		}
+		asOneMachine(t, "edges", r, shards, o)
 	}
 }
 
@@ -110,6 +101,50 @@ func TestRowsOfVerticesInGroups(t *testing.T) {
 			if got := learnt(nodes); got != one {
 				t.Errorf("%v: %d nodes learn\n%s\nand one\n%s", g, nodes, got, one)
 			}
+		}
+	}
+}
+
+// TestTargetsInGroups is TestRelationsInGroups of targets with columns.
+func TestTargetsInGroups(t *testing.T) {
+	o := isolation(traintest.Wide(train.Options{Threads: 1}))
+	for _, kind := range []string{"multilabel", "regression"} {
+		shards := enginetest.TinyTargets(t, task.Named(kind).Targets, 90, 6)
+		for _, model := range []string{"gcn", "sage"} {
+			r := traintest.ExactRecipe(model)
+			r.Learn(task.Named(kind))
+			asOneMachine(t, kind, r, shards, o)
+		}
+	}
+}
+
+// TestExactRowsOfVerticesInGroups is TestRelationsInGroups of rows that are learnt. They have single
+// precision, so they are added up in an order that does not depend on nodes.
+func TestExactRowsOfVerticesInGroups(t *testing.T) {
+	shards := enginetest.Bare(t, 90)
+	o := isolation(traintest.Wide(train.Options{Threads: 1}))
+	for _, model := range []string{"gcn", "sage"} {
+		r := traintest.ExactRecipe(model)
+		r.Features, r.Embeddings, r.Sharing.Deterministic = "none", 5, true
+		asOneMachine(t, "rows", r, shards, o)
+	}
+}
+
+// asOneMachine fails the test unless one group has the gradient of one machine, and so have several
+// whose halo is as deep as the model, and what others see is the same on any number of nodes.
+func asOneMachine(t *testing.T, name string, r recipe.Recipe, shards []*graph.Shard, o train.Options) {
+	t.Helper()
+	deterministic := r.Sharing.Deterministic
+	one := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
+	for _, g := range [][]string{{"groups=1"}, {"groups=1", "loader=strict"}, {"groups=3", "depth=2"}, {"groups=3"}, {fmt.Sprint("groups=", len(shards)), "loader=strict", "swept=2", "correction=self-normalised"}} {
+		r.Sharing = apart(g...)
+		r.Sharing.Deterministic = deterministic
+		want := one
+		if all := g[0] == "groups=1" || g[len(g)-1] == "depth=2"; !all {
+			want = traintest.Started(t, r, shards, o)
+		}
+		for _, nodes := range []int{1, 2, 3, 5} {
+			traintest.Within(t, fmt.Sprintf("%s, %s on %d nodes, %v", name, r.Model.Model, nodes, g), r, shards, o, nodes, want, 1e-10)
 		}
 	}
 }

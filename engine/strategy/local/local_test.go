@@ -11,11 +11,13 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -94,16 +96,22 @@ func simulation(t *testing.T, r recipe.Recipe, shards []*graph.Shard, every int)
 }
 
 func TestModelsAreAveraged(t *testing.T) {
-	shards := traintest.Tiny(t, 150, 6)
-	r := descent()
-	for _, every := range []int{1, 2, 3, 1000} {
-		r.Sharing = averaged(every)
-		got, history := learnt(t, r, shards)
-		if d := traintest.Distance(got, simulation(t, r, shards, every)); !(d < 1e-10) {
-			t.Errorf("averaged every %d steps, the weights are %.3g off", every, d)
+	for _, kind := range task.Kinds {
+		if kind.Pairs {
+			continue // which local does not learn
 		}
-		if e := history[0]; e.Steps < 4 || e.Sent.Bytes[peer.Model] != 0 || e.Sent.Requests[peer.Feature] == 0 {
-			t.Errorf("an epoch of %d steps has sent %+v", e.Steps, e.Sent)
+		shards := enginetest.TinyTargets(t, kind.Targets, 150, 6)
+		r := descent()
+		r.Learn(kind)
+		for _, every := range []int{1, 2, 3, 1000} {
+			r.Sharing = averaged(every)
+			got, history := learnt(t, r, shards)
+			if d := traintest.Distance(got, simulation(t, r, shards, every)); !(d < 1e-10) {
+				t.Errorf("%s: averaged every %d steps, the weights are %.3g off", kind.Name, every, d)
+			}
+			if e := history[0]; e.Steps < 4 || e.Sent.Bytes[peer.Model] != 0 || e.Sent.Requests[peer.Feature] == 0 {
+				t.Errorf("%s: an epoch of %d steps has sent %+v", kind.Name, e.Steps, e.Sent)
+			}
 		}
 	}
 }

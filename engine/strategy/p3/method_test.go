@@ -8,10 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -42,6 +44,27 @@ func TestColumnsMakeTheGradientsOfOneNode(t *testing.T) {
 					r.Sharing = strategy.Given("p3", append(ways, "topology="+topology)...)
 					r.Sharing.Deterministic = deterministic
 					traintest.Within(t, fmt.Sprintf("%s on %d nodes, %s, deterministic %v, %+v", model, nodes, topology, deterministic, ways), r, shards, traintest.Columnwise(traintest.Wide(train.Options{Threads: 1})), nodes, want, 1e-10)
+				}
+			}
+		}
+	}
+}
+
+// Targets with columns are learnt by the gradients of one node, too.
+func TestColumnsMakeTheGradientsOfTargets(t *testing.T) {
+	for _, kind := range []string{"multilabel", "regression"} {
+		shards := enginetest.TinyTargets(t, task.Named(kind).Targets, 90, 6)
+		for _, model := range []string{"gcn", "sage", "gat"} {
+			r := traintest.ExactRecipe(model)
+			r.Learn(task.Named(kind))
+			want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
+			for _, nodes := range []int{1, 2, 3, 5} {
+				for topology, deterministic := range map[string]bool{"replicated": false, "sharded": true} {
+					for _, ways := range frontWays() {
+						r.Sharing = strategy.Given("p3", append(ways, "topology="+topology)...)
+						r.Sharing.Deterministic = deterministic
+						traintest.Within(t, fmt.Sprintf("%s of %s on %d nodes, %s, deterministic %v, %+v", kind, model, nodes, topology, deterministic, ways), r, shards, traintest.Columnwise(traintest.Wide(train.Options{Threads: 1})), nodes, want, 1e-10)
+					}
 				}
 			}
 		}

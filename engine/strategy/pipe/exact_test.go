@@ -18,7 +18,7 @@ func TestExact(t *testing.T) {
 		for _, c := range []struct{ stages, ways, chunks, nodes int }{
 			{1, 1, 1, 1}, {2, 1, 1, 2}, {3, 1, 1, 3}, {4, 1, 1, 4},
 			{1, 2, 2, 2}, {1, 4, 4, 4}, {1, 3, 3, 3}, {2, 2, 2, 4}, {2, 3, 3, 6},
-			{1, 4, 4, 2}, {2, 1, 1, 5},
+			{1, 4, 4, 2}, {2, 1, 1, 5}, {1, 5, 5, 5},
 		} {
 			t.Run(fmt.Sprintf("%s/%d stages, %d ways, %d nodes", model, c.stages, c.ways, c.nodes), func(t *testing.T) {
 				t.Parallel()
