@@ -28,6 +28,7 @@ func jobKinds() []jobKind {
 	most := []string{"centric", "grappa"}
 	return []jobKind{
 		{"links", "roads", api.TrainRequest{Task: "link", Model: "sage"}, 280, most},
+		{"links and features of edges", "roads", api.TrainRequest{Task: "link", Model: "mpnn"}, 280, most},
 		{"links of a relation", "library", api.TrainRequest{Task: "link", Model: "rgcn", Set: relation}, 140, most},
 		{"triples", "facts", api.TrainRequest{Task: "link", Model: "rgcn", Loss: "sampled_softmax"}, 250, most},
 		{"relations, rgcn", "library", api.TrainRequest{Model: "rgcn"}, 18, most},
