@@ -23,7 +23,8 @@ type Measured struct {
 	Trained   float64 `json:"trained,omitempty"`   // seconds of the last epoch
 	Evaluated float64 `json:"evaluated,omitempty"` // seconds
 	Predicted float64 `json:"predicted,omitempty"` // seconds; of a job of which a daemon is killed: from then to its end
-	Products  float64 `json:"products,omitempty"`  // seconds that the products of predicting take alone
+	Worked    float64 `json:"worked,omitempty"`    // seconds of processors that predicting took
+	Products  float64 `json:"products,omitempty"`  // seconds of processors that its products take alone
 	Story     string  `json:"story,omitempty"`     // what befell the job
 }
 

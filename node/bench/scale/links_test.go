@@ -35,7 +35,7 @@ func TestLinkCells(t *testing.T) {
 
 func TestLinkLines(t *testing.T) {
 	all := linkCells(1)
-	found := Measured{Bound: partnersRoom, Peak: []uint64{partnersTrain}, Later: []uint64{partnersRoom}, Predicted: 20, Products: 10}
+	found := Measured{Bound: partnersRoom, Peak: []uint64{partnersTrain}, Later: []uint64{partnersRoom}, Predicted: 50, Worked: 20, Products: 10}
 	change := func(m Measured, do func(*Measured)) Measured {
 		do(&m)
 		return m
@@ -49,7 +49,7 @@ func TestLinkLines(t *testing.T) {
 		"found":                   {all[0], found, "ok ok ok"},
 		"trained in too much":     {all[0], change(found, func(m *Measured) { m.Peak = []uint64{2 * partnersTrain} }), "MISSED ok ok"},
 		"found in too much":       {all[0], change(found, func(m *Measured) { m.Later = []uint64{2 * partnersRoom} }), "ok MISSED ok"},
-		"found slowly":            {all[0], change(found, func(m *Measured) { m.Predicted = 21 }), "ok ok MISSED"},
+		"found slowly":            {all[0], change(found, func(m *Measured) { m.Worked = 21 }), "ok ok MISSED"},
 		"not found":               {all[1], change(found, func(m *Measured) { m.Failed, m.Products = "predict: no", 0 }), "ok MISSED"},
 		"not trained":             {all[1], Measured{Bound: partnersRoom, Refused: "it needs more memory"}, "MISSED MISSED"},
 		"killed":                  {all[2], rows, "ok ok ok"},
