@@ -304,6 +304,10 @@ bench-scale: build ## the memory of daemons, each cell beside its bar; goes on w
 scale: build ## a graph that no daemon could hold, on four of 1 GiB each; goes on where it stopped (SCALE=0.01 tries it out)
 	bin/hopmesh bench scale --only papers --papers $(or $(SCALE),0.1) $(call page,--out,papers)
 
+.PHONY: scale-links
+scale-links: build ## partners and learnt rows on daemons within bounds of memory; goes on where it stopped (RESULTS=docs/results writes a page)
+	bin/hopmesh bench scale --only links $(call page,--out,scale-links)
+
 .PHONY: accuracy
 accuracy: ## recipes of known accuracy; goes on where it stopped (ROWS=cora,photo selects, NODES=3 compares)
 	$(GO) run ./scripts/accuracy -rows '$(ROWS)' -nodes '$(or $(NODES),0)' $(call page,-out,accuracy$(if $(NODES),-nodes))

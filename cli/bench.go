@@ -94,7 +94,8 @@ func benchScale(run func(context.Context, BenchConfig, io.Writer) error, parts [
 		Long: "Trains on 1 to 8 daemons of this machine and samples their memory: what each strategy takes, whether\n" +
 			"--memory bounds it, whether it falls with nodes and is given back. Each cell is printed beside its bar. All\n" +
 			"parts take about an hour on two cores, 5 GB of disk and up to 16 GB of memory; the command says more\n" +
-			"before it begins. Finished cells are kept, so that it goes on where it stopped.",
+			"before it begins. Finished cells are kept, so that it goes on where it stopped. The parts papers and links\n" +
+			"are measured only if they are asked for.",
 		Example: "  hopmesh bench scale --quick\n  hopmesh bench scale --only memory --rows leap,pipe --json\n  hopmesh bench scale --out docs/results/scale.md",
 	})
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return knownParts(cmd, cfg.Only, parts) }

@@ -93,3 +93,30 @@ func TestMemoryTable(t *testing.T) {
 		t.Errorf("daemons that are left: %v", list)
 	}
 }
+
+// Partners and learnt rows are measured on daemons within bounds. The job of which a daemon is killed goes on.
+func TestLinksAndLearntRows(t *testing.T) {
+	dir := box(t)
+	stdout, stderr, code := hopmesh(t, "bench", "scale", "--quick", "--dir", dir, "--only", "links", "--json")
+	if code != 0 {
+		t.Fatalf("%d: %s", code, stderr)
+	}
+	var report scale.Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	cells := map[string]int{}
+	for _, l := range report.Lines {
+		cells[l.Cell]++
+		// Times, and what bounds are compared with, are for graphs of the whole size.
+		if strings.HasPrefix(l.Bar, "done, peak at most ") && l.Verdict != "ok" {
+			t.Errorf("%+v", l)
+		}
+	}
+	if len(cells) != 3 || len(report.Lines) != 9 || !strings.Contains(stdout, "n2 was killed in step ") {
+		t.Errorf("%v\n%s", cells, stdout)
+	}
+	if list := agentsIn(t, dir); len(list) > 0 {
+		t.Errorf("daemons that are left: %v", list)
+	}
+}

@@ -48,7 +48,11 @@ func (b *lab) measure(ctx context.Context, c cell, bound uint64) (m Measured, er
 		return m, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	running, err := launch(ctx, b.program, dir, p.Ports, limit{memory: bound, kind: c.Limit, real: uint64(overLimit * float64(bound))})
+	allowed := bound
+	if c.Trains > 0 {
+		allowed = c.Trains
+	}
+	running, err := launch(ctx, b.program, dir, p.Ports, limit{memory: allowed, kind: c.Limit, real: uint64(overLimit * float64(bound))})
 	if err != nil && ctx.Err() == nil {
 		m.Failed = "the daemons did not start: " + line(err.Error())
 		return m, nil
@@ -80,6 +84,9 @@ func reading(on *mesh) (list []uint64, err error) {
 
 // run does what a cell's kind asks for.
 func (b *lab) run(ctx context.Context, c cell, on *mesh, m *Measured) error {
+	if c.Kind == killed {
+		return b.killed(ctx, c, on, m)
+	}
 	if err := b.job(ctx, c.Job.request(), on, m); err != nil || m.Refused+m.Failed != "" {
 		return err
 	}
@@ -92,7 +99,9 @@ func (b *lab) run(ctx context.Context, c cell, on *mesh, m *Measured) error {
 		m.Later, err = reading(on)
 		return err
 	case trip:
-		return b.predict(ctx, on, m)
+		return b.predict(ctx, on, api.PredictRequest{Format: ".npy"}, io.Discard, m)
+	case partners:
+		return b.partners(ctx, c, on, m)
 	case repeat:
 		for i := 1; i < hundred; i++ {
 			if err := on.daemons[0].RemoveJob(ctx, m.Job); err != nil {
@@ -152,23 +161,36 @@ func (b *lab) job(ctx context.Context, r api.TrainRequest, on *mesh, m *Measured
 		return err
 	}
 	m.Job, m.Forecast = j.ID, on.forecasts()
-	switch {
-	case m.Failed != "" || m.Refused != "" || j.State == "done":
-	case j.State == "failed" && len(j.History) == 0 && strings.Contains(j.Error, "memory"):
-		m.Refused = line(j.Error)
-	default:
-		m.Failed = fmt.Sprintf("%s after %d epochs: %s", j.State, len(j.History), line(j.Error))
+	if m.Failed == "" && m.Refused == "" {
+		m.Refused, m.Failed = ended(j)
 	}
-	if n := len(j.History); n > 0 && j.History[n-1].Eval != nil {
-		m.Trained, m.Evaluated = j.History[n-1].Seconds, j.History[n-1].Eval.Seconds
-	}
+	m.last(j)
 	return nil
 }
 
-// predict asks for the predictions of the job that was trained.
-func (b *lab) predict(ctx context.Context, on *mesh, m *Measured) (err error) {
+// ended says how a job ended, if not well: refused before its first epoch, or otherwise.
+func ended(j api.Job) (refused, failed string) {
+	switch {
+	case j.State == "done":
+	case j.State == "failed" && len(j.History) == 0 && strings.Contains(j.Error, "memory"):
+		refused = line(j.Error)
+	default:
+		failed = fmt.Sprintf("%s after %d epochs: %s", j.State, len(j.History), line(j.Error))
+	}
+	return refused, failed
+}
+
+// last notes what the last epoch of a job took.
+func (m *Measured) last(j api.Job) {
+	if n := len(j.History); n > 0 && j.History[n-1].Eval != nil {
+		m.Trained, m.Evaluated = j.History[n-1].Seconds, j.History[n-1].Eval.Seconds
+	}
+}
+
+// predict asks for predictions of the job that was trained.
+func (b *lab) predict(ctx context.Context, on *mesh, ask api.PredictRequest, to io.Writer, m *Measured) (err error) {
 	m.Later, m.Predicted, m.Failed, err = b.during(ctx, on, m.Bound, func(ctx context.Context) error {
-		return on.daemons[0].Predict(ctx, m.Job, api.PredictRequest{Format: ".npy"}, io.Discard)
+		return on.daemons[0].Predict(ctx, m.Job, ask, to)
 	})
 	if m.Failed != "" {
 		m.Failed = "predict: " + m.Failed
@@ -185,19 +207,25 @@ func line(s string) string {
 	return s
 }
 
-// train starts a job and waits for its end. A job that is refused at once is noted.
-func (b *lab) train(ctx context.Context, r api.TrainRequest, on *daemon, m *Measured) (api.Job, error) {
+// start starts a job and returns its id. A job that is refused at once is noted.
+func (b *lab) start(ctx context.Context, r api.TrainRequest, on *daemon, m *Measured) (string, error) {
 	id, err := on.StartJob(ctx, r)
 	if e, ok := errors.AsType[*api.Error](err); ok && (e.Status == http.StatusBadRequest || e.Status == http.StatusConflict) && strings.Contains(e.Message, "memory") {
 		m.Refused = line(e.Message)
-		return api.Job{State: "failed"}, nil
+		return "", nil
 	}
-	if err != nil {
+	return id.ID, err
+}
+
+// train starts a job and waits for its end.
+func (b *lab) train(ctx context.Context, r api.TrainRequest, on *daemon, m *Measured) (api.Job, error) {
+	id, err := b.start(ctx, r, on, m)
+	if err != nil || m.Refused != "" {
 		return api.Job{}, err
 	}
-	j, err := on.WatchJob(ctx, id.ID, func(api.JobEvent) {})
+	j, err := on.WatchJob(ctx, id, func(api.JobEvent) {})
 	if err == nil {
-		m.Fell = b.fellBack(ctx, on, id.ID)
+		m.Fell = b.fellBack(ctx, on, id)
 	}
 	return j, err
 }

@@ -38,6 +38,9 @@ type daemon struct {
 
 // A mesh is the daemons that run. One goroutine uses it.
 type mesh struct {
+	program string
+	dir     string // of the data directories
+	ports   []int
 	daemons []*daemon
 	groups  []string // control groups, by daemon
 }
@@ -52,7 +55,7 @@ type limit struct {
 // launch starts daemons on data directories below dir, on fixed ports, and waits until
 // all are ready. Without directories the first founds a mesh and the others join it.
 func launch(ctx context.Context, program, dir string, ports []int, l limit) (m *mesh, err error) {
-	m = &mesh{}
+	m = &mesh{program: program, dir: dir, ports: ports}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.stop())
@@ -221,6 +224,26 @@ func (m *mesh) kill() {
 	for _, d := range m.daemons {
 		_ = d.cmd.Process.Kill() // it may have ended
 	}
+}
+
+// restart ends a daemon by a signal, waits for its end, and starts it again on its directory with another
+// bound of memory. It does not wait until the daemon is ready.
+func (m *mesh) restart(ctx context.Context, i int, by syscall.Signal, memory uint64) error {
+	d := m.daemons[i]
+	_ = d.cmd.Process.Signal(by) // it may have ended
+	select {
+	case <-d.ended:
+	case <-time.After(stopPatience):
+		_ = d.cmd.Process.Kill()
+		<-d.ended
+	}
+	d.Close()
+	again, err := m.start(ctx, m.program, m.dir, i, m.ports[i], limit{memory: memory}, nil)
+	if err != nil {
+		return err
+	}
+	m.daemons[i] = again
+	return nil
 }
 
 // stop ends all daemons, waits for them and removes their control groups.

@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -87,6 +88,7 @@ func graphs(scale, papers float64) map[string]graphSpec {
 		{"small", api.GenerateRequest{Preset: "products", Scale: 0.05 * scale}, 0},
 		{"papers", api.GenerateRequest{Preset: "papers100m", Scale: papersMerged * papers}, 0},
 	}
+	list = append(list, linkGraphs(scale)...)
 	byName := map[string]graphSpec{}
 	for _, g := range list {
 		g.request.Name = g.name
@@ -130,6 +132,8 @@ type job struct {
 	Fanout   []int
 	Epochs   int
 	Set      []string // KEY=VALUE
+	Task     string   `json:",omitempty"` // "": what the graph has
+	Every    int      `json:",omitempty"` // how often it is evaluated; 0: after its last epoch
 }
 
 // sampled is the mini-batch job of a strategy, and whole its full-graph job.
@@ -165,12 +169,12 @@ func thousand() job {
 	return job{Graph: "thousand", Strategy: "single", Model: "gcn", Layers: 1000, Hidden: 16, Epochs: 1}
 }
 
-// request returns what is asked of a daemon. The job is evaluated after its last epoch.
+// request returns what is asked of a daemon.
 func (j job) request() api.TrainRequest {
-	seed, last := uint64(1), j.Epochs
+	seed, evaluated := uint64(1), cmp.Or(j.Every, j.Epochs)
 	r := api.TrainRequest{
 		Dataset: j.Graph, Strategy: j.Strategy, Model: j.Model, Layers: &j.Layers, Hidden: &j.Hidden, Batch: &j.Batch, Fanout: j.Fanout,
-		Epochs: &j.Epochs, EvalEvery: &last, Seed: &seed, Features: "none",
+		Epochs: &j.Epochs, EvalEvery: &evaluated, Task: j.Task, Seed: &seed, Features: "none",
 	}
 	for _, s := range j.Set {
 		key, value, _ := strings.Cut(s, "=")
@@ -181,11 +185,13 @@ func (j job) request() api.TrainRequest {
 
 // Kinds of cells, by what is done with the daemons.
 const (
-	once     = ""       // one job
-	after    = "after"  // one job, and a reading a minute after it
-	repeat   = "repeat" // a hundred jobs
-	trip     = "trip"   // one job, and its predictions for all vertices
-	imported = "import" // none: the graph alone
+	once     = ""         // one job
+	after    = "after"    // one job, and a reading a minute after it
+	repeat   = "repeat"   // a hundred jobs
+	trip     = "trip"     // one job, and its predictions for all vertices
+	imported = "import"   // none: the graph alone
+	partners = "partners" // one job, and the best partners of all vertices in less memory
+	killed   = "killed"   // one job, of which a daemon is killed
 )
 
 // A cell is one measurement: a job on daemons that are started for it.
@@ -198,6 +204,7 @@ type cell struct {
 	Limit  string // a real limit of the processes: data, group, or none
 	Scale  float64
 	Papers float64 // the share of papers100M's size
+	Trains uint64  `json:",omitempty"` // of --memory while it trains; 0: Bound
 }
 
 // name says which cell it is; it is unique, and what rows are selected by.

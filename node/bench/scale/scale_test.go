@@ -19,6 +19,7 @@ func allCells() (list []cell) {
 	list = append(list, deepCells(1, sizes)...)
 	list = append(list, backCells(1, sizes)...)
 	list = append(list, limitCells(1)...)
+	list = append(list, linkCells(1)...)
 	return append(list, papersCells(papersScale)...)
 }
 

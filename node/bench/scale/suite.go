@@ -30,9 +30,10 @@ var parts = []struct {
 	{"back", "whether memory is given back", "Giving back"},
 	{"limits", "daemons under real limits", "Real limits"},
 	{papers, "a graph that no daemon could hold", "Papers, on four daemons"},
+	{links, "partners and learnt rows within bounds", "Links and learnt rows"},
 }
 
-// papers is the part that is measured only if it is asked for.
+// papers is measured only if it is asked for, and so is links. Their pages stand by themselves.
 const papers = "papers"
 
 // papersScale is the share of the real graph's size.
@@ -64,7 +65,7 @@ type run struct {
 // Measure runs the suite.
 func Measure(ctx context.Context, cfg bench.Config, stdout, stderr io.Writer) error {
 	if len(cfg.Only) == 0 {
-		cfg.Only = slices.DeleteFunc(Parts(), func(name string) bool { return name == papers })
+		cfg.Only = slices.DeleteFunc(Parts(), func(name string) bool { return name == papers || name == links })
 	}
 	r, err := open(cfg, stderr)
 	if err != nil {
@@ -80,6 +81,9 @@ func Measure(ctx context.Context, cfg bench.Config, stdout, stderr io.Writer) er
 		}})
 	}
 	r.report.Notes = notes(r.scale)
+	if slices.Contains(cfg.Only, links) {
+		r.report.Notes = append(r.report.Notes, linkNotes()...)
+	}
 	err = bench.Measure(ctx, cfg, s, r.report, stdout, stderr)
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w: finished cells are kept in %s, and the same command goes on from there", err, r.folder)
@@ -158,6 +162,8 @@ func (r *run) cells(part string) []cell {
 		return deepCells(r.scale, r.sizes)
 	case "back":
 		return backCells(r.scale, r.sizes)
+	case links:
+		return linkCells(r.scale)
 	}
 	if part == papers {
 		return papersCells(r.papers)
@@ -210,6 +216,10 @@ const (
 func cellSeconds(c cell) float64 {
 	one := (5 + 15*c.Scale) * (1 + float64(c.Nodes)/8)
 	switch c.Kind {
+	case partners:
+		return 20 + 400*c.Scale*c.Scale
+	case killed:
+		return 20 + 200*c.Scale
 	case imported:
 		return 10 + 3000*c.Papers
 	case trip:
@@ -299,6 +309,8 @@ func (r *run) judge(ctx context.Context, part string, c cell, one row) error {
 			lines = append(lines, l)
 		}
 		lines[0].Remark = strings.Join(append(slices.Clip(one.Fell), lines[0].Remark), "; ")
+	case part == links:
+		lines = linkLines(c, one.Measured)
 	case part == papers:
 		lines = papersLines(c, one.Measured)
 	case part == "limits":
