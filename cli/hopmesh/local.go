@@ -152,7 +152,7 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 	memory := budget.Granted(cfg.Memory)
 	budget.Govern(memory.Bytes)
 	log.Info("memory", "bound", budget.Format(memory.Bytes), "from", memory.From)
-	if share := cputime.Share(); alone(share, os.Getenv("GOMAXPROCS")) {
+	if share := cputime.Share(); oneThread(share, os.Getenv("GOMAXPROCS")) {
 		runtime.GOMAXPROCS(1)
 		log.Info("one thread computes", "processors", share, "from", "its control group")
 	}
@@ -182,11 +182,11 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 	return err
 }
 
-// alone reports whether one thread is to compute, by the share of processors that the daemon has. Go
-// takes two at least. These would use up what the kernel grants for a period in half the time, and
-// whoever asks this node would wait for the next period: steps took a tenth longer. What the
-// environment says goes first.
-func alone(share float64, told string) bool { return told == "" && share > 0 && share <= 1 }
+// oneThread reports whether one thread is to compute, by the share of processors that the daemon has.
+// Go takes two at least. These would use up what the kernel grants for a period in half the time, and
+// whoever asks this node would wait for the next period: steps took a tenth longer. GOMAXPROCS in the
+// environment goes first.
+func oneThread(share float64, procs string) bool { return procs == "" && share > 0 && share <= 1 }
 
 func logger(w io.Writer, level, format string) (*slog.Logger, error) {
 	var l slog.Level

@@ -376,15 +376,15 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// One thread computes where a control group grants one processor or less, unless it is told otherwise.
+// One thread computes where a control group grants one processor or less, unless GOMAXPROCS is set.
 func TestOneThreadForOneProcessor(t *testing.T) {
 	for _, c := range []struct {
 		share float64
-		told  string
+		procs string
 		want  bool
 	}{{0, "", false}, {0.45, "", true}, {1, "", true}, {1.5, "", false}, {0.45, "2", false}} {
-		if got := alone(c.share, c.told); got != c.want {
-			t.Errorf("a share of %g with GOMAXPROCS=%q: %v", c.share, c.told, got)
+		if got := oneThread(c.share, c.procs); got != c.want {
+			t.Errorf("a share of %g with GOMAXPROCS=%q: %v", c.share, c.procs, got)
 		}
 	}
 }
