@@ -78,6 +78,7 @@ type Form struct {
 	FreshFirst bool `json:"fresh_first"` // see Batch
 	Following  bool `json:"following"`   // see Batch
 	Columns    bool `json:"columns"`     // see Ready.Targets
+	Edges      bool `json:"edges"`       // what they have beside their ends: see Batch
 }
 
 // Scores are what a program reports of an epoch. Each may be nil.
@@ -193,8 +194,13 @@ type (
 		// Targets says that y of batches and of Known has columns of float32, as many as Classes
 		// says: multilabel (0 or 1) or regression. A missing one is a NaN. Without it, y is a
 		// class.
-		Targets string  `json:"targets,omitempty"`
-		State   *Region `json:"state"`
+		Targets string `json:"targets,omitempty"`
+		// Relations, Weighted and EdgeFeatures say what edges of batches have beside their ends, if
+		// the program knows of it: relations counted from 0, weights, and so many features.
+		Relations    int     `json:"relations,omitempty"`
+		Weighted     bool    `json:"weighted,omitempty"`
+		EdgeFeatures int     `json:"edge_features,omitempty"`
+		State        *Region `json:"state"`
 	}
 	// Batch answers next and draw.
 	Batch struct {
@@ -218,6 +224,11 @@ type (
 		X          Region `json:"x"`
 		Edges      Region `json:"edge_index"`
 		Y          Region `json:"y"`
+		// EdgeType, EdgeWeight and EdgeAttr have an int64, a float32 and a row of float32 for each
+		// edge, in the order of Edges; nil: edges have none.
+		EdgeType   *Region `json:"edge_type,omitempty"`
+		EdgeWeight *Region `json:"edge_weight,omitempty"`
+		EdgeAttr   *Region `json:"edge_attr,omitempty"`
 		// Following is the batch of the next step, if that is prepared already. The program
 		// may go on with it as soon as it has asked for it, before it reads the answer. What
 		// it computes is void unless the answer is Announced.

@@ -122,7 +122,7 @@ func (s *Spec) checkOwn() error {
 		return fmt.Errorf("%s tells the relations of edges apart, and the dataset has none: choose another {model}, or import a typed graph", s.Named())
 	case s.Related() && (s.Bases < 0 || s.Bases > maxRelations):
 		return fmt.Errorf("{rgcn.bases} is %d, but must be from 1 to %d", s.Bases, maxRelations)
-	case s.Related() && s.SelfLoops == LoopsOn:
+	case (s.Related() || s.Model == Program && s.Relations > 0) && s.SelfLoops == LoopsOn:
 		return fmt.Errorf("%s tells the relations of edges apart, and self-loops have none: leave out {model.self_loops}=on", s.Named())
 	case s.apart() && s.Aggregator == "gcn":
 		return fmt.Errorf("{sage.aggregator}=gcn averages each vertex with its neighbours, and a relation has no self-loops: choose mean or max for %s", s.Named())

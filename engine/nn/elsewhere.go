@@ -18,10 +18,7 @@ func (l elsewhere) Weights() []Weight {
 	return []Weight{{"placeholder", 1, 1, Zeros}}
 }
 
-func (elsewhere) Forward(*Call, tensor.Matrix, *tensor.Epilogue) {
-	panic("nn: the model of a program is computed by that program")
-}
+const notHere = "nn: the model of a program is computed by that program"
 
-func (elsewhere) Backward(*Call, tensor.Matrix, tensor.Matrix) {
-	panic("nn: the model of a program is computed by that program")
-}
+func (elsewhere) Forward(*Call, tensor.Matrix, *tensor.Epilogue) { panic(notHere) }
+func (elsewhere) Backward(*Call, tensor.Matrix, tensor.Matrix)   { panic(notHere) }

@@ -21,11 +21,11 @@ type Kind struct {
 	// New creates the convolution for one place in a model.
 	New func(s Spec, p Place) Conv
 
-	frame   frame
-	related bool // its blocks have the relations of edges
-	apart   bool // and each has a convolution of its own
-	typed   bool // and both their ends have weights by type
-	hidden  bool // users don't choose it
+	frame     frame
+	related   bool // its blocks have the relations of edges
+	apart     bool // and each has a convolution of its own
+	typed     bool // and both their ends have weights by type
+	elsewhere bool // a program computes it, and is given what edges have; users don't choose it
 	// along creates the convolution that reads features of edges, if the kind has one.
 	along func(s Spec, p Place) Conv
 }
@@ -112,7 +112,7 @@ var kinds = map[string]Kind{
 	"hetero:gin":  apartBy(Kind{New: newGIN}),
 	"hetero:sage": apartBy(Kind{New: newSAGE}),
 	"mlp":         {New: newLinear},
-	Program:       {Weighting: sample.Ones, New: newElsewhere, hidden: true},
+	Program:       {Weighting: sample.Ones, New: newElsewhere, along: newElsewhere, elsewhere: true},
 }
 
 // Register adds a kind of model under the name that users give. It must be called before
@@ -143,7 +143,7 @@ func (s *Spec) convolution() func(s Spec, p Place) Conv {
 // Models lists the names of all kinds that users choose from.
 func Models() []string {
 	names := slices.Sorted(maps.Keys(kinds))
-	return slices.DeleteFunc(names, func(name string) bool { return kinds[name].hidden })
+	return slices.DeleteFunc(names, func(name string) bool { return kinds[name].elsewhere })
 }
 
 // either joins words with commas and a final "or".

@@ -37,7 +37,7 @@ var options = []Option{
 	{"model.self_loops", "", "auto|on|off", "auto: on for gcn, gat and gcnii",
 		"whether each vertex is one of its own neighbours",
 		word(func(s *Spec) *string { return &s.SelfLoops }, LoopsAuto, LoopsOn, LoopsOff)},
-	{"model.edges", "gat, gin, mpnn", "on|off", "on where edges have some", "whether features of edges are read",
+	{"model.edges", "gat, gin, mpnn, " + Program, "on|off", "on where edges have some", "whether features of edges are read",
 		word(func(s *Spec) *string { return &s.Edges }, LoopsOn, LoopsOff)},
 	{"mpnn.aggregator", "mpnn", "mean|sum", "mean", "how messages become one row",
 		word(func(s *Spec) *string { return &s.Aggregator }, "mean", "sum")},

@@ -40,6 +40,7 @@ type Spec struct {
 	Across           string  `json:"across,omitempty"`            // of hetero: sum, mean or attention over relations
 	Edges            string  `json:"edges,omitempty"`             // on or off: whether features of edges are read; empty: if there are some
 	EdgeFeatures     int     `json:"edge_features,omitempty"`     // how many are read
+	Weighted         bool    `json:"weighted,omitempty"`          // of a program: whether edges have weights
 }
 
 // The words a spec may contain.
@@ -175,18 +176,18 @@ func (s *Spec) form() sample.Form {
 		loops = s.SelfLoops == LoopsOn
 	}
 	f := sample.Form{SelfLoops: loops, Weighting: k.Weighting}
-	if k.related {
+	if k.related || k.elsewhere {
 		f.Relations = s.Relations
 	}
-	if k.apart {
-		f.Apart, f.Ends = true, s.Ends
+	if f.Apart, f.Together = k.apart, k.typed; k.apart || k.typed {
+		f.Ends = s.Ends
 	}
-	if k.typed {
-		f.Together, f.Ends = true, s.Ends
-	}
-	f.Along, f.EdgeFeatures = s.Along(), s.EdgeFeatures
+	f.Plain, f.Along, f.EdgeFeatures = k.elsewhere, s.Along() && !k.elsewhere, s.EdgeFeatures
 	if s.Model == "mpnn" && s.Aggregator == "sum" {
 		f.Weighting = sample.Sums
+	}
+	if s.Weighted && k.elsewhere {
+		f.Weighting = sample.Own
 	}
 	return f
 }

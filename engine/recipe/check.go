@@ -62,8 +62,12 @@ func (r Recipe) Check(about dataset.About, rules Rules) error {
 	if err != nil {
 		return err
 	}
-	if r.Model.Related() && r.Model.Relations != about.Relations {
-		return fmt.Errorf("the model tells %d relations apart, and the edges of the dataset have %d: train it on the dataset that it was made for", r.Model.Relations, about.Relations)
+	n := r.Model.Relations
+	if (r.Model.Related() || n != 0) && n != about.Relations {
+		return fmt.Errorf("the model tells %d relations apart, and the edges of the dataset have %d: train it on the dataset that it was made for", n, about.Relations)
+	}
+	if r.Model.Weighted && (r.Model.Model != nn.Program || n > 0) {
+		return errors.New("the recipe has weights of edges, which only a program is given where edges have no relations: start the job anew")
 	}
 	if n := r.Model.EdgeFeatures; n > 0 && n != about.EdgeFeatures {
 		return fmt.Errorf("the model reads %d features of edges, and the edges of the dataset have %d: train it on a dataset with the same ones, or give {model.edges}=off", n, about.EdgeFeatures)

@@ -80,6 +80,14 @@ func (b *Block) follow(f Form) {
 	b.Along = a
 }
 
+// bare gives access to the features of the entries' edges, which are there, without matrices.
+func (b *Block) bare(f Form) {
+	if f.EdgeFeatures == 0 {
+		return
+	}
+	b.along.Columns, b.Along = f.EdgeFeatures, &b.along
+}
+
 // transposeAlong builds the transposes of what follow has made.
 func (b *Block) transposeAlong() {
 	a, n := b.Along, b.Entries()

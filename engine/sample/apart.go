@@ -109,6 +109,8 @@ func (b *Block) transposeApart() {
 // take, beside the block and its transpose; with back, what more their transposes take.
 func (f Form) RelatedBytes(z Size, back bool) uint64 {
 	switch {
+	case f.Plain:
+		return 4 * uint64(f.EdgeFeatures) * uint64(z.Entries)
 	case f.Relations == 0:
 		return f.alongBytes(z)
 	case f.Together:

@@ -45,6 +45,8 @@ const (
 	// Symmetric is GCN's normalisation: Sums divided by the square roots of both ends'
 	// degrees in the whole graph (weighted in-degrees, with the self-loop).
 	Symmetric
+	// Own is the weight of the edge itself, 1 if the graph has none, whatever is drawn.
+	Own
 )
 
 // A Form is a model's requirements for its blocks.
@@ -70,6 +72,9 @@ type Form struct {
 	// edges they read; all edges must be here then.
 	Along        bool
 	EdgeFeatures int
+	// Plain is for whoever reads what edges have, and has no layers: the relations of entries stay
+	// their values, and the features of edges are Along.Rows without any matrix.
+	Plain bool
 }
 
 // Valued reports whether entries have values when they are drawn.

@@ -250,7 +250,7 @@ func (s *Sampler) weigh(f *flock, block *Block, targets []uint32) {
 		}
 		drawn := values[n-int(r.drawn) : n]
 		p := &s.parts[r.part]
-		mean, exact := s.o.Form.Weighting == Ones && s.o.Form.Relations == 0, s.o.Form.Relations > 0
+		mean, exact := s.o.Form.Weighting == Ones && s.o.Form.Relations == 0, s.o.Form.Relations > 0 || s.o.Form.Weighting == Own
 		weights := p.weights
 		if mean {
 			weights = nil

@@ -77,7 +77,11 @@ func (a *naive) row(epoch, step, hop uint64, v uint32, fanout int) []entry {
 		row = append(row, entry{v, 1})
 	}
 	for _, at := range drawn {
-		row = append(row, entry{all[at].from, float64(all[at].weight) * float64(d) / float64(len(drawn))})
+		value := float64(all[at].weight)
+		if a.o.Form.Weighting != Own {
+			value *= float64(d) / float64(len(drawn))
+		}
+		row = append(row, entry{all[at].from, value})
 	}
 	for i := range row {
 		switch a.o.Form.Weighting {

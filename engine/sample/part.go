@@ -56,7 +56,7 @@ func (s *Sampler) Part(b *Block, first, n int) error {
 	if n > 0 && !s.o.Form.SelfLoops && s.o.Form.Relations == 0 && s.degrees.inverse == nil && first >= int(s.t.parts[within].first) {
 		p := &s.t.parts[within]
 		b.Indptr, b.Indices, b.Values = p.indptr[first-int(p.first):][:n+1], p.indices, nil
-		if s.o.Form.Weighting == Sums {
+		if w := s.o.Form.Weighting; w == Sums || w == Own {
 			b.Values = p.weights
 		}
 		return nil

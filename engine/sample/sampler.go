@@ -160,6 +160,8 @@ func (s *Sampler) Sample(ctx context.Context, b *Batch, epoch, step uint64, root
 			s.pruner.Prune(&b.Blocks[i], s.o.Form.Relations > 0)
 		}
 		switch block := &b.Blocks[i]; {
+		case s.o.Form.Plain:
+			block.bare(s.o.Form)
 		case s.o.Form.Relations > 0:
 			if block.Relate(s.o.Form); block.Related != nil {
 				block.Related.describe(s.t.relations.from)

@@ -15,6 +15,9 @@ from hopmesh.error import Error
 from hopmesh.program import Program
 
 KINDS = ("auto", "numpy", "torch", "pyg")
+_OF_EDGES = ("edge_type", "edge_weight", "edge_attr")
+_OF_HOPS = tuple(f"adj_{name}" for name in _OF_EDGES)
+_ARRAYS = ("x", "edge_index", "y", "n_id", *_OF_EDGES)
 
 
 class Adj(NamedTuple):
@@ -48,6 +51,11 @@ class Batch:
     ``weight`` is what the batch counts in :meth:`Mesh.all_reduce`: its seed vertices. It is 0 for
     a stand-in, which a rank gets in a step in which it has no seed vertex.
 
+    ``edge_type``, ``edge_weight`` and ``edge_attr`` have what the dataset has of each edge of
+    ``edge_index``: the number of its relation as int64, its weight, and a row of features, both as
+    float32. They are None where edges have none. ``adj_edge_type``, ``adj_edge_weight`` and
+    ``adj_edge_attr`` are lists of the same for the edges of each of ``adjs``.
+
     ``ids`` are those of the seed vertices in your source, where they were asked for: in batches
     of :class:`EvalLoader`.
     """
@@ -64,6 +72,22 @@ class Batch:
     epoch: int
     step: int
     ids: Any = None
+    edge_type: Any = None
+    edge_weight: Any = None
+    edge_attr: Any = None
+    adj_edge_type: list[Any] | None = None
+    adj_edge_weight: list[Any] | None = None
+    adj_edge_attr: list[Any] | None = None
+
+    def change(self, how: Callable[[Any], Any]) -> None:
+        """Replaces each array of vertices and edges by what a function makes of it."""
+        for name in _ARRAYS:
+            if (value := getattr(self, name)) is not None:
+                setattr(self, name, how(value))
+        for name in _OF_HOPS:
+            if (values := getattr(self, name)) is not None:
+                setattr(self, name, [how(value) for value in values])
+        self.adjs = [adj._replace(edge_index=how(adj.edge_index)) for adj in self.adjs]
 
     def to_pyg(self) -> Any:
         """Returns the batch as a PyG ``Data``, on the same memory."""
@@ -102,32 +126,55 @@ def read(
         raise answer.wrong("hop_nodes do not add up to the vertices")
     if any(fresh > edges for fresh, edges in zip(hop_fresh, hop_edges, strict=True)):
         raise answer.wrong("a hop has more fresh edges than edges")
-    arrays = {
+    arrays: dict[str, Any] = {
         "x": program.array(answer.region("x"), "<f4", nodes, program.features),
-        "edge_index": program.array(answer.region("edge_index"), "<i8", 2, sum(hop_edges)),
         "y": program.labels(answer.region("y"), roots),
         "n_id": program.array(answer.region("n_id"), "<i8", nodes),
+        **_of_edges(answer, program, sum(hop_edges)),
     }
     if copy:
         arrays = {name: array.copy() for name, array in arrays.items()}
     by_hop = _fresh_first if answer.flag("fresh_first") else _in_order
-    fresh, hops = by_hop(arrays.pop("edge_index"), hop_edges, hop_fresh)
+    split: dict[str, Any] = {}
+    for name in ("edge_index", *_OF_EDGES):
+        if name not in arrays:
+            continue
+        # Edges are the last axis of what is split.
+        array = arrays.pop(name)
+        turned = name == "edge_attr"
+        fresh, hops = by_hop(array.T if turned else array, hop_edges, hop_fresh)
+        split[name] = fresh.T if turned else fresh
+        split[f"adj_{name}"] = [hop.T if turned else hop for hop in hops[::-1]]
+    of_hops = split.pop("adj_edge_index")
     reached = list(itertools.accumulate(hop_nodes))
     sizes = [(reached[hop + 1], reached[hop]) for hop in range(layers)]
     return Batch(
         **arrays,
-        edge_index=fresh,
+        **split,
         batch_size=roots,
         weight=roots,
         num_sampled_nodes=hop_nodes,
         num_sampled_edges=hop_fresh,
-        adjs=[Adj(hop, None, size) for hop, size in zip(hops[::-1], sizes[::-1], strict=True)],
+        adjs=[Adj(hop, None, size) for hop, size in zip(of_hops, sizes[::-1], strict=True)],
         epoch=epoch,
         step=step,
     )
 
 
-Edges = NDArray[np.int64]
+def _of_edges(answer: Answer, program: Program, count: int) -> dict[str, NDArray[Any]]:
+    """Returns the ends of edges, and what the dataset has of them beside."""
+    found = {"edge_index": program.array(answer.region("edge_index"), "<i8", 2, count)}
+    if program.relations:
+        found["edge_type"] = program.array(answer.region("edge_type"), "<i8", count)
+    if program.weighted:
+        found["edge_weight"] = program.array(answer.region("edge_weight"), "<f4", count)
+    if program.edge_features:
+        shape = (count, program.edge_features)
+        found["edge_attr"] = program.array(answer.region("edge_attr"), "<f4", *shape)
+    return found
+
+
+Edges = NDArray[Any]
 
 
 def _fresh_first(edges: Edges, all: list[int], fresh: list[int]) -> tuple[Edges, list[Edges]]:
@@ -136,15 +183,15 @@ def _fresh_first(edges: Edges, all: list[int], fresh: list[int]) -> tuple[Edges,
     The former come first, by hop; then come the others of each hop, the outermost first. So
     nothing is copied but edges of hops between the first and the outermost one.
     """
-    hops, begin, end = [], 0, edges.shape[1]
+    hops, begin, end = [], 0, edges.shape[-1]
     for every, new in zip(all, fresh, strict=True):
         middle, old = begin + new, end - (every - new)
         if middle == old or old == end:
-            hops.append(edges[:, begin : begin + every])
+            hops.append(edges[..., begin : begin + every])
         else:
-            hops.append(np.concatenate([edges[:, old:end], edges[:, begin:middle]], axis=1))
+            hops.append(np.concatenate([edges[..., old:end], edges[..., begin:middle]], axis=-1))
         begin, end = middle, old
-    return edges[:, :begin], hops
+    return edges[..., :begin], hops
 
 
 def _in_order(edges: Edges, all: list[int], fresh: list[int]) -> tuple[Edges, list[Edges]]:
@@ -152,9 +199,9 @@ def _in_order(edges: Edges, all: list[int], fresh: list[int]) -> tuple[Edges, li
     hops, new, end = [], [], 0
     for every, last in zip(all, fresh, strict=True):
         end += every
-        hops.append(edges[:, end - every : end])
-        new.append(edges[:, end - last : end])
-    return edges if fresh == all else np.concatenate(new, axis=1), hops
+        hops.append(edges[..., end - every : end])
+        new.append(edges[..., end - last : end])
+    return edges if fresh == all else np.concatenate(new, axis=-1), hops
 
 
 def _stand_in(program: Program, epoch: int, step: int) -> Batch:
@@ -164,6 +211,14 @@ def _stand_in(program: Program, epoch: int, step: int) -> Batch:
     """
     loops = np.tile(np.arange(2), (2, 1))
     none = [0] * (program.layers - 1)
+    beside: dict[str, Any] = {}
+    if program.relations:
+        beside["edge_type"] = np.zeros(2, np.int64)
+    if program.weighted:
+        beside["edge_weight"] = np.ones(2, np.float32)
+    if program.edge_features:
+        beside["edge_attr"] = np.zeros((2, program.edge_features), np.float32)
+    beside |= {f"adj_{name}": [array] * program.layers for name, array in beside.items()}
     return Batch(
         x=np.zeros((2, program.features), np.float32),
         edge_index=loops,
@@ -176,6 +231,7 @@ def _stand_in(program: Program, epoch: int, step: int) -> Batch:
         adjs=[Adj(loops, None, (2, 2))] * program.layers,
         epoch=epoch,
         step=step,
+        **beside,
     )
 
 
@@ -190,11 +246,9 @@ def _torch() -> Callable[[Batch], Batch]:
         raise Error("PyTorch is not here: pip install torch") from None
 
     def tensors(batch: Batch) -> Batch:
-        for name in ("x", "edge_index", "y", "n_id"):
-            setattr(batch, name, torch.as_tensor(getattr(batch, name)))
+        batch.change(torch.as_tensor)
         if batch.ids is not None and batch.ids.dtype != object:
             batch.ids = torch.as_tensor(batch.ids)
-        batch.adjs = [adj._replace(edge_index=torch.as_tensor(adj[0])) for adj in batch.adjs]
         return batch
 
     return tensors

@@ -29,7 +29,7 @@ class Graph:
     ``numbers`` has the mesh's number of each, as batches and learnt rows have it. ``y`` is -1
     where there is no label, or has columns of float32, with NaN for a missing one.
     ``edge_weight`` is None if all weigh 1. ``edge_type`` has the number of each edge's relation,
-    in the order of ``Dataset.about["types"]["relations"]``; it is None where there are none, and
+    from 0 in the order of ``Dataset.about["relations"]``; it is None where there are none, and
     ``edge_attr`` where edges have no features.
 
     Of a knowledge graph with a given split, the edges are those that messages may pass along: each

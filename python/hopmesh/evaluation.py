@@ -82,6 +82,16 @@ class EvalLoader:
         return self._program.classes
 
     @property
+    def relations(self) -> int:
+        """The number of relations that edge_type of batches counts; 0: edges have none."""
+        return self._program.relations
+
+    @property
+    def edge_features(self) -> int:
+        """The number of columns of edge_attr; 0: edges have no features."""
+        return self._program.edge_features
+
+    @property
     def task(self) -> str:
         """``"class"``, ``"multilabel"`` or ``"regression"``: what y holds."""
         return self._program.targets or "class"
@@ -92,15 +102,9 @@ class EvalLoader:
             part = slice(first, first + self._size)
             batch = self._draw(self._vertices[part], self._fanout, _NUMBER)
             if self._copy:
-                _copy(batch)
+                batch.change(lambda array: array.copy())
             batch.ids = self._ids[part]
             yield self._make(batch)
-
-
-def _copy(batch: Batch) -> None:
-    for name in ("x", "edge_index", "y", "n_id"):
-        setattr(batch, name, getattr(batch, name).copy())
-    batch.adjs = [adj._replace(edge_index=adj.edge_index.copy()) for adj in batch.adjs]
 
 
 def choose(

@@ -24,6 +24,9 @@ class Finished(Program):
         self.vertices, self.features = dataset.vertices, dataset.features
         self.targets = "" if dataset.task == "class" else dataset.task
         self.classes, self.layers = dataset.about.get("targets") or dataset.classes, 0
+        self.relations = len(dataset.about.get("relations") or ())
+        self.edge_features = int(dataset.about.get("edge_features") or 0)
+        self.weighted = False
         self.state: bytes | None = None
         self.weight, self.begun = 1.0, False
 

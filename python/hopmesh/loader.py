@@ -80,6 +80,16 @@ class Loader:
         return self._program.classes
 
     @property
+    def relations(self) -> int:
+        """The number of relations that edge_type of batches counts; 0: edges have none."""
+        return self._program.relations
+
+    @property
+    def edge_features(self) -> int:
+        """The number of columns of edge_attr; 0: edges have no features."""
+        return self._program.edge_features
+
+    @property
     def task(self) -> str:
         """``"class"``, ``"multilabel"`` or ``"regression"``: what y holds."""
         return self._program.targets or "class"

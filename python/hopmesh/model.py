@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hopmesh import safetensors
+from hopmesh.decoder import Decoder
 from hopmesh.edges import Edges, Rows
 from hopmesh.error import Error
 
@@ -284,6 +285,27 @@ class Model:
         if learnt is not None:
             rows = np.concatenate([rows, learnt], axis=1)
         return self._forward(rows, edges, related).astype(np.float32)
+
+    def score(
+        self, embeddings: ArrayLike, pairs: ArrayLike, relation: ArrayLike | None = None
+    ) -> NDArray[np.float32]:
+        """Returns the scores of pairs of vertices by a model of links, as the daemon does.
+
+        ``embeddings`` are what :meth:`predict` returned. ``pairs`` has a row for each pair: the
+        places of its source and its target among the rows of ``embeddings``, from 0. ``relation``
+        is for models of knowledge graphs: the place of the relation among the dataset's, one for
+        all pairs or one for each; pairs go from head to tail. ``metadata["loss"]`` says what a
+        score means: of bce, 1 / (1 + exp(-score)) is the probability of an edge.
+        """
+        if self.metadata.get("task") != "link":
+            raise Error("the model has learnt no links: score needs one that was trained for link")
+        rows = np.asarray(embeddings)
+        if rows.ndim != 2 or rows.shape[1] != self.classes:
+            raise Error(
+                f"embeddings have the shape {rows.shape}, and the model's have {self.classes} "
+                "columns: give what predict returned"
+            )
+        return Decoder(self.metadata, self.weights).score(rows, pairs, relation)
 
     def to_torch(self) -> Any:
         """Returns the model as a ``torch.nn.Module`` on PyG's layers, in eval mode.

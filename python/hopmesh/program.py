@@ -18,9 +18,9 @@ from hopmesh.client import Client
 from hopmesh.error import Again, Error
 from hopmesh.packing import Packed
 
-# How batches are to lie, that the one after is announced, and that labels may have columns:
-# daemons before knew nothing of it.
-_FORM = {"fresh_first": True, "following": True, "columns": True}
+# How batches are to lie, that the one after is announced, that labels may have columns, and that
+# edges have more than ends: daemons before knew nothing of it.
+_FORM = {"fresh_first": True, "following": True, "columns": True, "edges": True}
 MOST_KEPT = 1 << 30
 # How many vertices one batch may be drawn for.
 MOST_DRAWN = 1 << 20
@@ -72,6 +72,10 @@ class Program:
         self.classes, self.layers = read.number("classes"), read.number("layers")
         # "multilabel" or "regression", with as many columns as there are classes; "": one class.
         self.targets = read.word("targets", ("multilabel", "regression"))
+        # What edges have: relations, weights and columns of features.
+        self.relations = read.number("relations") if read.has("relations") else 0
+        self.weighted = read.flag("weighted")
+        self.edge_features = read.number("edge_features") if read.has("edge_features") else 0
         self.state: bytes | None = None
         if read.has("state"):
             region = read.region("state")

@@ -8,6 +8,7 @@ the mesh's numbers, as ``n_id`` of any batch does; ``RemoteData.ids`` are yours.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -195,6 +196,14 @@ class RemoteData(tuple[Features, Edges]):
 
     def __new__(cls, door: Door) -> RemoteData:
         """Makes the pair."""
+        about = door.dataset.about
+        if about.get("relations") or about.get("edge_features"):
+            what = "relations" if about.get("relations") else "features"
+            warnings.warn(
+                f"edges of {door.dataset.name} have {what}, which PyG's stores "
+                "do not bring: take mesh.loader, whose batches have them",
+                stacklevel=3,
+            )
         made = super().__new__(cls, (Features(door), Edges(door)))
         made._door = door
         return made

@@ -42,7 +42,20 @@ def write_arrays(folder: str, arrays: Mapping[str, Any], described: bool = False
 
 
 def from_data(data: Any, described: bool = False) -> dict[str, Any]:
-    """Takes the arrays out of a PyG ``Data``, with ``described`` also ``edge_attr``."""
+    """Takes the arrays out of a PyG ``Data``, with ``described`` also ``edge_attr``.
+
+    What edges have beside that is not left out in silence.
+    """
+    if getattr(data, "edge_type", None) is not None:
+        raise Error(
+            "the data has edge_type, relations of edges: make a HeteroData of it, such as by "
+            "data.to_heterogeneous(), or import a copy without it"
+        )
+    if not described and getattr(data, "edge_attr", None) is not None:
+        raise Error(
+            'the data has edge_attr, features of edges: give edge_features="all", too, or import '
+            "a copy without it"
+        )
     names = (*_ARRAYS, "edge_attr") if described else _ARRAYS
     return {name: getattr(data, name, None) for name in names}
 
@@ -78,6 +91,11 @@ def write_frames(
             )
         if relation_column in ("src", "dst"):
             raise Error(f"{relation_column} names an end of edges: rename the column of relations")
+    if "weight" in edges.columns and (type_column or relation_column):
+        raise Error(
+            "the edges have the column weight, which graphs with types do not keep: give a copy "
+            "without it"
+        )
     table = edges.iloc[:, :2].set_axis(["src", "dst"], axis=1)
     if "weight" in edges.columns:
         table = table.assign(weight=edges["weight"])

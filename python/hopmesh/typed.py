@@ -24,7 +24,7 @@ def is_typed(value: Any) -> bool:
 def write(folder: str, data: Any) -> str:
     """Writes a file for each type into nodes, and one for each relation into edges.
 
-    Vertices keep their numbers within their type. Of DGL's edges no data is taken.
+    Vertices keep their numbers within their type. Edges with weights or features are refused.
     """
     names = list(data.node_types if _of_pyg(data) else data.ntypes)
     for kind in ("nodes", "edges"):
@@ -68,16 +68,29 @@ def _edges(data: Any) -> Iterator[tuple[tuple[str, str, str], Any]]:
     if _of_pyg(data):
         for relation in data.edge_types:
             held = dict(data[relation].items())
-            for name in ("edge_attr", "edge_weight"):
-                if held.get(name) is not None:
-                    raise Error(
-                        f"edges of {'-'.join(relation)} have {name}, which graphs with types do "
-                        "not keep: import a copy without it"
-                    )
+            _refuse(relation, held)
+            if held.get("edge_index") is None:
+                raise Error(f"the edges of {'-'.join(relation)} are missing: give edge_index")
             yield relation, held["edge_index"]
         return
     for relation in data.canonical_etypes:
+        _refuse(relation, dict(data.edges[relation].data))
         yield relation, np.stack([sources.plain(ends) for ends in data.edges(etype=relation)])
+
+
+def _refuse(relation: tuple[str, str, str], held: dict[str, Any]) -> None:
+    """Raises an Error if edges have weights, features or else that would be lost.
+
+    Numbers that DGL keeps for itself begin with an underscore, and PyG's labels of edges are those
+    of pairs to be learnt.
+    """
+    for name, values in held.items():
+        kept = name == "edge_index" or name.startswith(("_", "edge_label"))
+        if values is not None and not kept:
+            raise Error(
+                f"edges of {'-'.join(relation)} have {name}, which graphs with types do "
+                "not keep: import a copy without it"
+            )
 
 
 def _save(folder: str, kind: str, name: str, arrays: dict[str, Any]) -> None:

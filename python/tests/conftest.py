@@ -38,6 +38,25 @@ def alive(pid: int) -> bool:
         return False
 
 
+def write_library(folder: Path) -> None:
+    """Writes a graph with types. Papers cite some papers that they name, too."""
+    r, n = np.random.default_rng(3), np.arange(60)
+    parts: Arrays = {"train_mask": n < 30, "val_mask": (n >= 30) & (n < 45), "test_mask": n >= 45}
+    for kind in ("nodes", "edges"):
+        (folder / kind).mkdir(parents=True)
+    x = r.normal(size=(60, 3)).astype(np.float32)
+    np.savez(folder / "nodes/paper.npz", x=x, y=n % 3, **parts)
+    np.savez(folder / "nodes/author.npz", num_nodes=np.int64(25))
+    cites = r.integers(0, 60, (2, 200))
+    relations: list[tuple[str, Any]] = [
+        ("author-writes-paper", [r.integers(0, 25, 150), r.integers(0, 60, 150)]),
+        ("paper-cites-paper", cites),
+        ("paper-names-paper", np.concatenate([cites[:, :50], r.integers(0, 60, (2, 50))], axis=1)),
+    ]
+    for name, ends in relations:
+        np.savez(folder / "edges" / f"{name}.npz", edge_index=np.stack(list(ends)))
+
+
 @pytest.fixture(scope="session")
 def mesh() -> Iterator[hopmesh.LocalMesh]:
     """Three nodes that no test kills, with Cora."""

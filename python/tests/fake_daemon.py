@@ -99,6 +99,7 @@ class Session:
             epoch=daemon.epoch, epochs=daemon.epochs, step=daemon.step, steps=daemon.steps,
             vertices=100, features=FEATURES, classes=CLASSES, layers=LAYERS, seed=1, state=state,
             **({"targets": daemon.targets} if daemon.targets else {}),
+            **({"relations": 9, "weighted": True, "edge_features": 2} if daemon.along else {}),
         )  # fmt: skip
 
     def on_next(self, question: dict[str, Any]) -> None:
@@ -146,7 +147,20 @@ class Session:
             "x": self.put(self.batches, 512, x),
             "edge_index": self.put(self.batches, 1024, edges),
             "y": self.put(self.batches, 2048, self.labels()),
+            **self.along(),
         }  # fmt: skip
+
+    def along(self) -> dict[str, Any]:
+        """Returns what edges have: the number of each by hops, and what is made of it."""
+        if not self.daemon.along:
+            return {}
+        n = np.array(FRESH_FIRST if self.daemon.fresh_first else range(sum(HOP_EDGES)))
+        rows = np.stack([n, -n], axis=1).astype("<f4")
+        return {
+            "edge_type": self.put(self.batches, 2304, n.astype("<i8")),
+            "edge_weight": self.put(self.batches, 2560, (n / 2).astype("<f4")),
+            "edge_attr": self.put(self.batches, 2816, rows),
+        }
 
     def labels(self) -> NDArray[Any]:
         """Returns those of the two seed vertices, of which the second has none."""
@@ -236,6 +250,7 @@ class FakeDaemon:
         self.epoch, self.step, self.memories = 1, 0, 0
         self.ready = True
         self.targets = ""  # what y has columns of
+        self.along = False  # True: edges have relations, weights and features
         self.fresh_first = True  # False: as daemons before had it
         self.announces = False  # True: the next batch is always prepared in time
         self.kept: bytes | None = None

@@ -23,16 +23,21 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
             (tmp_path / name[1]).write_text(program, encoding="utf-8")
     os.symlink(os.path.join(ROOT, "engine"), tmp_path / "engine")
     monkeypatch.chdir(tmp_path)
-    return [program for program in found if program.startswith("import hopmesh")]
+    return [p for p in found if p.startswith(("import hopmesh", "import os"))]
 
 
 def test_programs(programs: list[str]) -> None:
     whole = [program for program in programs if "mesh.run(" not in program]
-    assert len(whole) == 2
-    names: dict[str, Any] = {"x": np.ones((5, 1433)), "edge_index": np.array([[0, 1], [1, 2]])}
+    assert len(whole) == 4
+    left: dict[str, Any] = {}
     for program in whole:
+        edges = np.array([[0, 1], [1, 2]])
+        names: dict[str, Any] = {"x": np.ones((5, 1433)), "edge_index": edges}
         exec(program, names)
-    assert names["scores"].shape == (5, 7)
+        left |= names
+    assert left["scores"].shape == (5, 7) and left["said"].shape == (65, 3)
+    assert left["relations"] == ["writes", "cites", "rev-writes"]
+    assert np.allclose(left["logits"], left["same"], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.torch

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_daemon import FakeDaemon, Session, loader
+from fake_daemon import FakeDaemon, Session, empty, loader
 
 import hopmesh
 from hopmesh import batch as batches
@@ -71,6 +71,48 @@ def test_a_batch(mesh: Mesh, daemon: FakeDaemon, fresh_first: bool) -> None:
     if fresh_first:  # nothing was copied
         arrays = (batch.edge_index, outer.edge_index, inner.edge_index)
         assert not any(array.flags.owndata for array in arrays)
+
+
+@pytest.mark.parametrize("copy", [True, False])
+@pytest.mark.parametrize("fresh_first", [True, False])
+def test_what_edges_have(mesh: Mesh, daemon: FakeDaemon, fresh_first: bool, copy: bool) -> None:
+    daemon.along, daemon.fresh_first = True, fresh_first
+    made = loader(mesh, copy=copy)
+    assert daemon.asked("hello")[0]["edges"]
+    assert (made.relations, made.edge_features) == (9, 2)
+    batch = next(iter(made))
+    # The number of each edge by hops, as its relation, and beside its ends.
+    fresh, inner, outer = [0, 1, 2, 3, 7, 8], [0, 1, 2, 3], [4, 5, 6, 7, 8]
+    assert batch.edge_type.dtype == np.int64 and batch.edge_type.tolist() == fresh
+    assert batch.adj_edge_type is not None
+    assert sorted(batch.adj_edge_type[0].tolist()) == outer
+    assert batch.adj_edge_type[1].tolist() == inner
+    lists = [batch.adj_edge_type, batch.adj_edge_weight, batch.adj_edge_attr]
+    hops = [(batch.edge_index, batch.edge_type, batch.edge_weight, batch.edge_attr)]
+    hops += [(adj.edge_index, *of) for adj, *of in zip(batch.adjs, *lists, strict=True)]
+    for ends, kind, weight, attr in hops:
+        assert (ends[0] == kind % 6).all() and (ends[1] == (kind + 3) % 6).all()
+        assert weight.dtype == np.float32 and (weight == kind / 2).all()
+        assert attr.dtype == np.float32 and attr.tolist() == [[n, -n] for n in kind.tolist()]
+        assert attr.flags.c_contiguous
+    if fresh_first and not copy:  # nothing was copied
+        assert not any(of.flags.owndata for of in hops[0])
+
+
+def test_edges_of_a_stand_in(mesh: Mesh, daemon: FakeDaemon) -> None:
+    daemon.along, daemon.odd["next"] = True, [empty]
+    batch = next(iter(loader(mesh)))
+    assert batch.weight == 0 and batch.edge_type.tolist() == [0, 0]
+    assert batch.edge_weight.tolist() == [1, 1] and batch.edge_attr.shape == (2, 2)
+    assert batch.adj_edge_type is not None and len(batch.adj_edge_type) == len(batch.adjs)
+
+
+def test_edges_without_anything(mesh: Mesh) -> None:
+    made = loader(mesh)
+    batch = next(iter(made))
+    assert (made.relations, made.edge_features) == (0, 0)
+    names = ("edge_type", "edge_weight", "edge_attr")
+    assert all(getattr(batch, name) is getattr(batch, f"adj_{name}") is None for name in names)
 
 
 @pytest.mark.parametrize("targets", ["multilabel", "regression"])

@@ -158,3 +158,14 @@ def test_the_stock_example_with_two_other_lines(cora: Any, tmp_path: Path) -> No
              for line in done.stdout.splitlines()]  # fmt: skip
     losses = [float(match[1]) for match in found if match]
     assert len(losses) == 12 and losses[-1] < 0.3 * losses[0]
+
+
+def test_what_stays_behind_is_said(cora: Any) -> None:
+    n = np.arange(30)
+    described: dict[str, Any] = {"edge_attr": np.ones((30, 2), np.float32), "edge_features": "all"}
+    masks = {"train_mask": n < 10, "val_mask": n > 20, "test_mask": n == 15}
+    edges = np.stack([n, (n + 1) % 30])
+    made = cora.import_("said", edge_index=edges, y=n % 2, x=np.eye(30), **masks, **described)
+    with pytest.warns(UserWarning, match="edges of said have features, which PyG's stores"):
+        cora.pyg("said")
+    made.remove(force=True)

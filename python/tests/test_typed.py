@@ -30,13 +30,28 @@ class Nodes:
         self.data = data
 
 
+class Edges:
+    """The edges of a graph of DGL: called for their ends, indexed for their data."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.held = data
+
+    def __call__(self, etype: tuple[str, str, str]) -> tuple[Any, Any]:
+        ends = {"writes": WRITES, "cites": CITES}[etype[1]]
+        return ends[0], ends[1]
+
+    def __getitem__(self, etype: tuple[str, str, str]) -> Nodes:
+        return Nodes(self.held.get(etype[1], {}))
+
+
 class GraphOfDGL:
     """What is used of a graph of DGL, which is not installed beside these tests."""
 
     ntypes = ("author", "paper")
     canonical_etypes = (("author", "writes", "paper"), ("paper", "cites", "paper"))
 
-    def __init__(self) -> None:
+    def __init__(self, **data: Any) -> None:
+        self.edges = Edges({"cites": {"_ID": CITES[0]}, **data})
         self.nodes = {
             "author": Nodes({}),
             "paper": Nodes({"feat": FEATURES, "label": LABELS, "year": LABELS, **PARTS}),
@@ -44,10 +59,6 @@ class GraphOfDGL:
 
     def num_nodes(self, name: str) -> int:
         return {"author": 12, "paper": 30}[name]
-
-    def edges(self, etype: tuple[str, str, str]) -> tuple[Any, Any]:
-        ends = {"writes": WRITES, "cites": CITES}[etype[1]]
-        return ends[0], ends[1]
 
 
 def of_pyg() -> Any:
@@ -114,12 +125,43 @@ def test_refusals(tmp_path: Path) -> None:
     assert not typed.is_typed(np.zeros(3))
 
 
-def test_features_of_edges_are_not_lost_in_silence(tmp_path: Path) -> None:
+def test_what_edges_have_is_not_lost_in_silence(tmp_path: Path) -> None:
+    for name in ("w", "feat"):
+        data = GraphOfDGL(cites={name: CITES[0]})
+        (tmp_path / name).mkdir()
+        with pytest.raises(hopmesh.Error, match=f"edges of paper-cites-paper have {name}, which"):
+            typed.write(str(tmp_path / name), data)
     torch = pytest.importorskip("torch")
-    data = of_pyg()
-    data["paper", "cites", "paper"].edge_attr = torch.ones(CITES.shape[1], 2)
-    with pytest.raises(hopmesh.Error, match="edges of paper-cites-paper have edge_attr"):
-        typed.write(str(tmp_path), data)
+    for name in ("edge_attr", "edge_weight", "time"):
+        data = of_pyg()
+        data["paper", "cites", "paper"][name] = torch.ones(CITES.shape[1], 2)
+        (tmp_path / name).mkdir()
+        with pytest.raises(hopmesh.Error, match=f"edges of paper-cites-paper have {name}, which"):
+            typed.write(str(tmp_path / name), data)
+
+
+class Data:
+    """A PyG ``Data``, as far as it is read."""
+
+    def __init__(self, **arrays: Any) -> None:
+        vars(self).update(arrays)
+
+
+def test_what_edges_of_one_type_have_is_not_lost_in_silence() -> None:
+    attr = np.ones((60, 2))
+    assert source.from_data(Data(edge_index=WRITES, edge_attr=None))["edge_index"] is WRITES
+    assert source.from_data(Data(edge_index=WRITES, edge_attr=attr), True)["edge_attr"] is attr
+    with pytest.raises(hopmesh.Error, match='edge_attr, features of edges: give edge_features="a'):
+        source.from_data(Data(edge_index=WRITES, edge_attr=attr))
+    with pytest.raises(hopmesh.Error, match="edge_type, relations of edges: make a HeteroData"):
+        source.from_data(Data(edge_index=WRITES, edge_type=WRITES[0]), True)
+
+
+def test_weights_beside_types(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    edges = pandas.DataFrame({"src": [1, 2], "dst": [2, 3], "verb": ["a", "b"], "weight": [1, 2]})
+    with pytest.raises(hopmesh.Error, match="the column weight, which graphs with types do not"):
+        source.write_frames(str(tmp_path), edges, None, relation_column="verb")
 
 
 def test_columns(mesh: hopmesh.LocalMesh, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/desk"
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/train"
@@ -28,25 +27,37 @@ type handed struct {
 	body   desk.Batch
 }
 
+// count is how much there is in a batch.
+type count struct{ nodes, edges, roots int }
+
 // A layout is where the parts of a batch lie in its memory.
 type layout struct {
-	nodes, edges, roots, columns int
-	label                        int    // bytes of each root's
-	ids, x, pairs, labels, bytes uint64 // offsets, and the size of all
+	count
+	along
+	columns, label int // of x; bytes of each root's label
+	// Offsets, and the size of all.
+	ids, x, pairs, labels, types, weights, rows, bytes uint64
 }
 
 // newLayout lays out a batch whose seed vertices each have a label of so many bytes.
-func newLayout(nodes, edges, roots, columns, label int) layout {
-	l := layout{nodes: nodes, edges: edges, roots: roots, columns: columns, label: label}
-	take := func(bytes uint64) (at uint64) {
+func newLayout(n count, columns, label int, of along) layout {
+	l := layout{count: n, along: of, columns: columns, label: label}
+	take := func(bytes int) (at uint64) {
 		at = l.bytes
-		l.bytes += (bytes + desk.Align - 1) / desk.Align * desk.Align
+		l.bytes += (uint64(bytes) + desk.Align - 1) / desk.Align * desk.Align
 		return at
 	}
-	l.ids = take(8 * uint64(nodes))
-	l.labels = take(uint64(label) * uint64(roots))
-	l.pairs = take(16 * uint64(edges))
-	l.x = take(4 * uint64(nodes) * uint64(columns))
+	l.ids = take(8 * n.nodes)
+	l.labels = take(label * n.roots)
+	l.pairs = take(16 * n.edges)
+	l.x = take(4 * n.nodes * columns)
+	if of.relations > 0 {
+		l.types = take(8 * n.edges)
+	}
+	if of.weighted {
+		l.weights = take(4 * n.edges)
+	}
+	l.rows = take(4 * n.edges * of.columns)
 	return l
 }
 
@@ -73,7 +84,8 @@ func (h handing) Input(o *slot.Outline, group int) (bytes, rows uint64) {
 	for _, b := range g.Blocks {
 		edges += b.Entries
 	}
-	bytes = newLayout(g.Inputs(), edges, len(g.Roots), h.run.Data.About.Features, labelBytes(&h.run.Data.About)).bytes
+	about := &h.run.Data.About
+	bytes = newLayout(count{g.Inputs(), edges, len(g.Roots)}, about.Features, labelBytes(about), alongOf(h.run)).bytes
 	if h.run.Data.Features.Sparse() {
 		own, _ := h.FromRows.Input(o, group)
 		bytes += own
@@ -108,6 +120,14 @@ func (m *method) Prepare(ctx context.Context, h *slot.Worker, s *slot.Slot, epoc
 	return nil
 }
 
+// along returns what the program is given of edges: nothing if it would not know of it.
+func (m *method) along() along {
+	if !m.reader.form.Edges {
+		return along{}
+	}
+	return alongOf(m.run)
+}
+
 // hand fills the shared memory of a slot.
 func (m *method) hand(h *slot.Worker, s *slot.Slot, places [][]uint32, far *features.Far) error {
 	b, _ := s.Own.(*handed)
@@ -128,16 +148,15 @@ func (m *method) hand(h *slot.Worker, s *slot.Slot, places [][]uint32, far *feat
 		}
 		at = i
 	}
-	hops := m.run.Learners[0].Model.Hops()
+	hops, about := m.run.Learners[0].Model.Hops(), &m.run.Data.About
 	if at < 0 {
 		body.HopNodes = append(body.HopNodes, make([]int, hops+1)...)
 		body.HopEdges = append(body.HopEdges, make([]int, hops)...)
 		body.HopFresh = append(body.HopFresh, make([]int, hops)...)
-		return m.place(b, newLayout(0, 0, 0, m.run.Data.About.Features, labelBytes(&m.run.Data.About)))
+		return m.place(b, newLayout(count{}, about.Features, labelBytes(about), m.along()))
 	}
 	g := &s.Groups[at]
-	edges := b.count(g)
-	l := newLayout(len(s.Sets[at]), edges, len(g.Roots), m.run.Data.About.Features, labelBytes(&m.run.Data.About))
+	l := newLayout(count{len(s.Sets[at]), b.count(g), len(g.Roots)}, about.Features, labelBytes(about), m.along())
 	if err := m.place(b, l); err != nil {
 		return err
 	}
@@ -146,7 +165,7 @@ func (m *method) hand(h *slot.Worker, s *slot.Slot, places [][]uint32, far *feat
 	for i, v := range s.Sets[at] {
 		ids[i] = int64(v)
 	}
-	if m.run.Data.About.Targets == graph.OneClass {
+	if about.Targets == graph.OneClass {
 		labels := desk.Numbers[int64](data[l.labels:][:8*l.roots])
 		for i, y := range g.Labels {
 			labels[i] = int64(y)
@@ -154,8 +173,7 @@ func (m *method) hand(h *slot.Worker, s *slot.Slot, places [][]uint32, far *feat
 	} else { // each word is a float32, and graph.NoLabel is a NaN
 		copy(desk.Numbers[int32](data[l.labels:][:l.label*l.roots]), g.Labels)
 	}
-	pairs := desk.Numbers[int64](data[l.pairs:][:16*l.edges])
-	writeEdges(pairs[:l.edges], pairs[l.edges:], g.Batch.Blocks, body.FreshFirst)
+	l.edgesIn(data).write(g.Batch.Blocks, body.FreshFirst)
 	return m.features(h, g, desk.Numbers[float32](data[l.x:][:4*l.nodes*l.columns]), places[at], far)
 }
 
@@ -173,36 +191,6 @@ func (b *handed) count(g *slot.Group) (edges int) {
 	return edges
 }
 
-// writeEdges sets the edges of all hops, those of the seed vertices first. A hop draws for all
-// vertices that were reached before, so that whoever computes a layer by each hop's edges gets the
-// same sums however many nodes share the seed vertices. freshFirst is as in desk.Batch.
-func writeEdges(sources, targets []int64, blocks []sample.Block, freshFirst bool) {
-	n, end, before := 0, len(sources), 0
-	for _, block := range slices.Backward(blocks) {
-		if freshFirst {
-			end -= int(block.Indptr[before] - block.Indptr[0])
-			writeRows(sources[end:], targets[end:], &block, 0, before)
-		} else {
-			n += writeRows(sources[n:], targets[n:], &block, 0, before)
-		}
-		n += writeRows(sources[n:], targets[n:], &block, before, block.Rows)
-		before = block.Rows
-	}
-}
-
-// writeRows sets the edges of some targets, and returns how many there are.
-func writeRows(sources, targets []int64, block *sample.Block, from, to int) (n int) {
-	for t := from; t < to; t++ {
-		row := block.Indices[block.Indptr[t]:block.Indptr[t+1]]
-		of, at := sources[n:][:len(row)], targets[n:][:len(row)]
-		for i, u := range row {
-			of[i], at[i] = int64(u), int64(t)
-		}
-		n += len(row)
-	}
-	return n
-}
-
 // place has the memory of a batch be large enough, and says where its parts lie.
 func (m *method) place(b *handed, l layout) (err error) {
 	if b.memory == nil || uint64(len(b.memory.Data)) < l.bytes {
@@ -212,10 +200,21 @@ func (m *method) place(b *handed, l layout) (err error) {
 		}
 	}
 	part := func(at, bytes uint64) desk.Region { return desk.Region{Memory: b.memory.ID, Offset: at, Bytes: bytes} }
+	n := uint64(l.edges)
 	body := &b.body
 	body.Type, body.Roots, body.Nodes = "batch", l.roots, l.nodes
 	body.NID, body.Y = part(l.ids, 8*uint64(l.nodes)), part(l.labels, uint64(l.label)*uint64(l.roots))
-	body.Edges, body.X = part(l.pairs, 16*uint64(l.edges)), part(l.x, 4*uint64(l.nodes)*uint64(l.columns))
+	body.Edges, body.X = part(l.pairs, 16*n), part(l.x, 4*uint64(l.nodes)*uint64(l.columns))
+	body.EdgeType, body.EdgeWeight, body.EdgeAttr = nil, nil, nil
+	if l.relations > 0 {
+		body.EdgeType = new(part(l.types, 8*n))
+	}
+	if l.weighted {
+		body.EdgeWeight = new(part(l.weights, 4*n))
+	}
+	if l.along.columns > 0 {
+		body.EdgeAttr = new(part(l.rows, 4*n*uint64(l.along.columns)))
+	}
 	return nil
 }
 

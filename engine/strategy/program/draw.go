@@ -136,7 +136,7 @@ func (m *method) own(a *desk.Asking) error {
 			}
 		}
 	}
-	l := newLayout(vertices, 0, vertices, 0, 8) // numbers of vertices, and numbers or ends of names
+	l := newLayout(count{nodes: vertices, roots: vertices}, 0, 8, along{}) // numbers of vertices, and numbers or ends of names
 	begin := l.bytes
 	memory, err := m.list(begin + uint64(text))
 	if err != nil {

@@ -326,6 +326,8 @@ func (m *method) welcome(a *desk.Asking) error {
 		Targets: string(about.Targets),
 		Layers:  l.Model.Hops(), Seed: t.Recipe.Seed,
 	}
+	of := m.along()
+	r.Relations, r.Weighted, r.EdgeFeatures = of.relations, of.weighted, of.columns
 	if w := &t.Options.Work; len(w.Nodes) > 0 { // that of the session has no name of a node that is alone
 		r.Node = w.Nodes[w.Self]
 	}

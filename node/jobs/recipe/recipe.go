@@ -64,12 +64,14 @@ func startingAt(r api.TrainRequest, by string, from *Source, d plan.Dataset, at 
 	if err != nil {
 		return recipe, err
 	}
-	if recipe.Model.Related() {
+	program := recipe.Model.Model == nn.Program // it is given what edges have
+	if recipe.Model.Related() || program {
 		about := About(d)
 		recipe.Model.Tell(about.Relations, about.Ends)
 		recipe.Model.TellStarts(about.Starts)
 	}
 	recipe.Model.TellEdges(d.About.EdgeFeatures)
+	recipe.Model.Weighted = program && d.About.Weighted && d.About.Types == "" // types come as weights do
 	if err := fanouts(&recipe, r, d); err != nil {
 		return recipe, err
 	}
