@@ -310,17 +310,10 @@ class Model:
     def to_torch(self) -> Any:
         """Returns the model as a ``torch.nn.Module`` on PyG's layers, in eval mode.
 
-        Its ``forward(x, edge_index, edge_weight=None, numbers=None, edge_type=None)`` gives what
-        :meth:`predict` does, and its parameters can be trained. It needs torch and
-        torch_geometric. An hgt has none.
+        Its ``forward(x, edge_index, edge_weight=None, numbers=None, edge_type=None,
+        edge_attr=None)`` gives what :meth:`predict` does, and its parameters can be trained. It
+        needs torch and torch_geometric.
         """
-        if self.spec["model"] == "hgt":
-            raise Error(
-                "to_torch makes no module of hgt: compute with "
-                "predict(x, edge_index, edge_type=...)"
-            )
-        if self.spec.get("edge_features") or self.spec["model"] == "mpnn":
-            raise Error("to_torch makes no model that computes a row for each edge: use predict")
         try:
             from hopmesh import modules
         except ImportError:

@@ -12,7 +12,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import ELU, Dropout, LayerNorm, Linear, Module, ModuleList, Parameter, ReLU
+from torch.nn import (
+    ELU,
+    Dropout,
+    Identity,
+    LayerNorm,
+    Linear,
+    Module,
+    ModuleList,
+    Parameter,
+    ReLU,
+)
 from torch_geometric.nn import (
     GATConv,
     GATv2Conv,
@@ -24,7 +34,7 @@ from torch_geometric.nn import (
 )
 from torch_geometric.utils import add_remaining_self_loops, coalesce
 
-from hopmesh import relations
+from hopmesh import edgewise, relations
 from hopmesh.error import Error
 
 Weights = Mapping[str, NDArray[Any]]
@@ -63,19 +73,23 @@ class Layer(Module):
         self.residual = _linear(weights, "residual.") if "residual.weight" in weights else None
         self.norm = _norm(weights) if "norm.weight" in weights else None
         elu = self.kind.removeprefix(_HETERO) == "gat" and not linear
-        self.activation = ELU() if elu else ReLU()
+        self.activation: Module = ELU() if elu else ReLU()
+        if self.kind == "hgt":
+            self.activation = Identity()
         self.dropout = Dropout(spec["dropout"])
         self.first = index == 0
 
-    def forward(self, x: Tensor, encoded: Tensor, edges: Tensor, weight: Tensor) -> Tensor:
+    def forward(
+        self, x: Tensor, encoded: Tensor, edges: Tensor, weight: Tensor, features: Tensor
+    ) -> Tensor:
         if self.precedes:
             if self.norm is None:
-                return self._convolved(x, encoded, edges, weight)
+                return self._convolved(x, encoded, edges, weight, features)
             seen = self.dropout(self.activation(self.norm(x)))
-            return x + self._convolved(seen, encoded, edges, weight)
+            return x + self._convolved(seen, encoded, edges, weight, features)
         if self.kind == "gcnii" and self.first:
             x = self.dropout(x)
-        y = self._convolved(x, encoded, edges, weight)
+        y = self._convolved(x, encoded, edges, weight, features)
         if self.answers:
             return y
         if self.residual is not None:
@@ -85,11 +99,17 @@ class Layer(Module):
         dropped: Tensor = self.dropout(self.activation(y))
         return dropped
 
-    def _convolved(self, x: Tensor, encoded: Tensor, edges: Tensor, weight: Tensor) -> Tensor:
+    def _convolved(
+        self, x: Tensor, encoded: Tensor, edges: Tensor, weight: Tensor, features: Tensor
+    ) -> Tensor:
         y: Tensor
         if self.kind == "mlp":
             y = self.conv(x)
-        elif self.kind in ("gcn", "gin", "rgcn") or self.kind.startswith(_HETERO):
+        elif isinstance(self.conv, (edgewise.DescribedGIN, edgewise.MPNN)):
+            y = self.conv(x, edges, weight, features)
+        elif self.kind == "gat" and features.shape[1]:
+            y = self.conv(x, edges, edge_attr=features)
+        elif self.kind in ("gcn", "gin", "rgcn", "hgt") or self.kind.startswith(_HETERO):
             y = self.conv(x, edges, weight)
         elif self.kind == "gcnii":
             y = self.conv(x, encoded, edges, weight)
@@ -101,10 +121,11 @@ class Layer(Module):
 class Network(Module):
     """An exported model, as :meth:`hopmesh.Model.to_torch` returns it.
 
-    ``forward(x, edge_index, edge_weight=None, numbers=None, edge_type=None)`` returns the scores of
-    every vertex, before softmax. ``x`` holds the features as they were imported, and is normalised
-    here; it is None where vertices have none but learnt rows, of which ``numbers`` selects one for
-    each. Models that tell relations apart read ``edge_type``, the number of each edge's relation.
+    ``forward(x, edge_index, edge_weight=None, numbers=None, edge_type=None, edge_attr=None)``
+    returns the scores of every vertex, before softmax. ``x`` holds the features as they were
+    imported, and is normalised here; it is None where vertices have none but learnt rows, of which
+    ``numbers`` selects one for each. Models that tell relations apart read ``edge_type``, the number of each edge's relation,
+    and those that read features of edges ``edge_attr``, a row for each.
     Parameters can be trained on: ``train()`` has the dropout of training.
     """
 
@@ -133,6 +154,7 @@ class Network(Module):
         edge_weight: Tensor | None = None,
         numbers: Tensor | None = None,
         edge_type: Tensor | None = None,
+        edge_attr: Tensor | None = None,
     ) -> Tensor:
         learnt: Tensor | None = self.embedding
         if learnt is not None:
@@ -145,14 +167,14 @@ class Network(Module):
         x = self._normalised(x)
         if learnt is not None:
             x = torch.cat([x, learnt], 1)
-        edges, weight = self._merged(edge_index, edge_weight, edge_type, x)
+        edges, weight, features = self._merged(edge_index, edge_weight, edge_type, edge_attr, x)
         x = self.input_dropout(x)
         if self.encoder is not None:
             x = self.encoder(x)
-            x = x.relu() if self.spec["model"] == "gcnii" else x
+            x = x.relu() if self.spec["model"] in ("gcnii", "hgt") else x
         encoded, outputs = x, []
         for layer in self.layers:
-            x = layer(x, encoded, edges, weight)
+            x = layer(x, encoded, edges, weight, features)
             outputs.append(x)
         if self.head is None:
             return x
@@ -179,19 +201,44 @@ class Network(Module):
         return x
 
     def _merged(
-        self, edges: Tensor, weight: Tensor | None, kinds: Tensor | None, x: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Adds up the weights of edges between the same two vertices, and adds self-loops."""
+        self,
+        edges: Tensor,
+        weight: Tensor | None,
+        kinds: Tensor | None,
+        described: Tensor | None,
+        x: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Adds up the weights of edges between the same two vertices, and adds self-loops.
+
+        Features of such edges are averaged, and an added self-loop has the mean of its vertex'.
+        """
         vertices = len(x)
         if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < vertices:
             raise Error(f"edge_index has vertices beyond the {vertices} rows of x")
         if n := self.spec.get("relations", 0):
-            return relations.merged(edges, kinds, self.spec["model"], n)
+            edges, numbers = relations.merged(edges, kinds, self.spec["model"], n)
+            return edges, numbers, x.new_zeros(edges.shape[1], 0)
+        rows = self._described(edges, described, x)
         value = x.new_ones(edges.shape[1]) if weight is None else weight.to(x.dtype)
-        edges, value = coalesce(edges, value, vertices, reduce="sum", sort_by_row=False)
+        pairs, value = coalesce(edges, value, vertices, reduce="sum", sort_by_row=False)
+        merged = x.new_zeros(pairs.shape[1], 0)
+        if rows.shape[1]:
+            merged = coalesce(edges, rows, vertices, reduce="mean", sort_by_row=False)[1]
         if self.loops:
-            edges, value = add_remaining_self_loops(edges, value, 1.0, vertices)
-        return edges, value
+            if rows.shape[1]:
+                merged = add_remaining_self_loops(pairs, merged, "mean", vertices)[1]
+            pairs, value = add_remaining_self_loops(pairs, value, 1.0, vertices)
+        return pairs, value, merged
+
+    def _described(self, edges: Tensor, features: Tensor | None, x: Tensor) -> Tensor:
+        """Returns the features of edges that the model reads."""
+        if not (reads := self.spec.get("edge_features", 0)):
+            return x.new_zeros(edges.shape[1], 0)
+        if features is None or features.shape != (edges.shape[1], reads):
+            raise Error(
+                f"the model reads {reads} features of edges: give edge_attr, a row for each"
+            )
+        return features.to(x.dtype)
 
 
 def _convolution(spec: Mapping[str, Any], w: Weights, index: int, answers: bool) -> Any:
@@ -202,6 +249,12 @@ def _convolution(spec: Mapping[str, Any], w: Weights, index: int, answers: bool)
         return _rgcn(spec, w)
     if kind == "mlp":
         return _linear(w)
+    if kind == "hgt":
+        return edgewise.HGT(spec, w)
+    if kind == "mpnn":
+        return edgewise.MPNN(w, spec.get("aggregator") == "sum")
+    if kind == "gin" and "edges.weight" in w:
+        return edgewise.DescribedGIN(w)
     if kind == "gin":
         inner = torch.nn.Sequential(_linear(w, "inner."), ReLU(), _linear(w))
         gin = WeightedGINConv(inner)
@@ -275,8 +328,12 @@ def _attention(spec: Mapping[str, Any], w: Weights, answers: bool) -> Any:
         negative_slope=0.2,
         dropout=spec.get("attention_dropout", 0.0),
         add_self_loops=False,
+        edge_dim=len(w["edges.weight"]) if "edges.weight" in w else None,
         bias="bias" in w,
     )
+    if "edges.weight" in w:
+        _set(gat.lin_edge.weight, w["edges.weight"].T)
+        _set(gat.att_edge, w["attention.edge"])
     if second:
         _set(gat.lin_l.weight, w["source.weight"].T)
         _set(gat.lin_r.weight, w["target.weight"].T)

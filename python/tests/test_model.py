@@ -90,13 +90,40 @@ def test_features_of_edges(mesh: hopmesh.LocalMesh, ring: Arrays, recipe: dict[s
         if "model_edges" not in recipe:
             with pytest.raises(hopmesh.Error, match="give edge_attr"):
                 model.predict(ring["x"], edges, weight)
-        with pytest.raises(hopmesh.Error, match="to_torch makes no model"):
-            model.to_torch()
+        described_in_torch(model, ring["x"], edges, weight, attr)
         job.remove()
     finally:
         made.remove(force=True)
     with pytest.raises(hopmesh.Error, match="edge_features"):
         mesh.import_("described", edge_attr=attr, **ring)
+
+
+def described_in_torch(
+    model: hopmesh.Model, x: np.ndarray, edges: np.ndarray, weight: np.ndarray, attr: np.ndarray
+) -> None:
+    """Compares the module of a model that reads features of edges with numpy, and trains it."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch_geometric")
+    module = model.to_torch()
+    sizes = [
+        sum(w.size for w in model.weights.values()),
+        sum(p.numel() for p in module.parameters()),
+    ]
+    assert sizes[0] == sizes[1] and not module.training
+    # Edges that stand twice, and vertices without any.
+    few = edges[1] % 3 > 0
+    for kept in (np.arange(edges.shape[1]), np.r_[0 : edges.shape[1], 0:20], np.flatnonzero(few)):
+        given = [torch.from_numpy(np.array(a)) for a in (x, edges[:, kept], weight[kept])]
+        along = torch.from_numpy(attr[kept])
+        with torch.no_grad():
+            got = module(*given, edge_attr=along)
+        assert close(model.predict(x, edges[:, kept], weight[kept], attr[kept]), got.numpy())
+    if model.spec.get("edge_features"):
+        with pytest.raises(hopmesh.Error, match="reads 2 features of edges: give edge_attr"):
+            module(*given)
+    module.train()
+    module(*given, edge_attr=along).square().sum().backward()
+    assert all(p.grad is not None for p in module.parameters())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -346,11 +373,7 @@ def test_relations_equal_the_daemon(
     # Each relation counts for itself.
     shifted = (np.asarray(library.edge_type) + 1) % 3
     assert not close(got, model.predict(library.x, library.edge_index, edge_type=shifted))
-    if model.spec["model"] == "hgt":
-        with pytest.raises(hopmesh.Error, match="to_torch makes no module of hgt"):
-            model.to_torch()
-    else:
-        equal_in_torch(model, library)
+    equal_in_torch(model, library)
 
 
 def equal_in_torch(model: hopmesh.Model, graph: hopmesh.Graph) -> None:
