@@ -17,6 +17,9 @@ type Nodes struct {
 	// Instead is advice on the settings of Node.Instead, with the verbs %d for the value
 	// and %s for what the run then needs.
 	Instead [Settings]Advice
+	// Divides says of which settings the values divide what was set, so that of two the larger one
+	// has a run take less.
+	Divides [Settings]bool
 }
 
 // Node is what a run needs on a node, and what the node has. Nodes send it to each other.
@@ -86,9 +89,11 @@ func Agree(ctx context.Context, nodes Nodes, mine Node, advice []Advice) (Agreem
 		}
 	}
 	for node := range all {
-		if err := all[node].enough("on node "+nodes.Names[node]+", ", all[node].advice(nodes.Instead, advice)); err != nil {
-			return Agreement{}, err
+		if all[node].Needs <= all[node].Has {
+			continue
 		}
+		all[node].Instead = nodes.forAll(all)
+		return Agreement{}, all[node].enough("on node "+nodes.Names[node]+", ", all[node].advice(nodes.Instead, advice))
 	}
 	var a Agreement
 	a.OnMachine, a.InProcess = neighbours(all, nodes.Self)
@@ -102,6 +107,27 @@ func Agree(ctx context.Context, nodes Nodes, mine Node, advice []Advice) (Agreem
 		}
 	}
 	return a, nil
+}
+
+// forAll returns what makes a run fit on all nodes that have too little: of each setting the value by which
+// it takes least, and none if one of them has found none.
+func (n *Nodes) forAll(all []Node) (instead [Settings]Instead) {
+	short := slices.DeleteFunc(slices.Clone(all), func(node Node) bool { return node.Needs <= node.Has })
+	for i := range instead {
+		least := short[0].Instead[i]
+		for _, node := range short[1:] {
+			switch of := node.Instead[i]; {
+			case of.Needs == 0 || least.Needs == 0:
+				least = Instead{}
+			case of.Value == least.Value:
+				least.Needs = max(least.Needs, of.Needs)
+			case (of.Value > least.Value) == n.Divides[i]:
+				least = of
+			}
+		}
+		instead[i] = least
+	}
+	return instead
 }
 
 // advice puts what was found for a node before other advice.

@@ -63,6 +63,37 @@ func TestAgree(t *testing.T) {
 	}
 }
 
+// What is advised suits all nodes that have too little, and those that have enough don't matter.
+func TestAdviceSuitsAllNodes(t *testing.T) {
+	node := func(needs uint64, instead ...Instead) Node {
+		n := Node{Needs: needs << 20, Has: 10 << 20}
+		for i, of := range instead {
+			n.Instead[i] = Instead{of.Value, of.Needs << 20}
+		}
+		return n
+	}
+	none, mib := Instead{}, func(value, needs uint64) Instead { return Instead{value, needs} }
+	for _, c := range []struct {
+		nodes []Node
+		want  string
+	}{
+		{[]Node{node(12, mib(512, 9), none, mib(2, 8)), node(14, mib(256, 7), none, mib(4, 6))}, "on node n0, the training needs 12.0 MiB of memory and has 10.0 MiB: batch 256 7.0 MiB, fanout 4 6.0 MiB, or free some"},
+		{[]Node{node(14, mib(256, 7), none, mib(4, 6)), node(12, mib(512, 9), none, mib(2, 8))}, "on node n0, the training needs 14.0 MiB of memory and has 10.0 MiB: batch 256 7.0 MiB, fanout 4 6.0 MiB, or free some"},
+		{[]Node{node(9, mib(1, 1)), node(12, mib(512, 8)), node(12, mib(512, 9))}, "on node n1, the training needs 12.0 MiB of memory and has 10.0 MiB: batch 512 9.0 MiB, or free some"},
+		{[]Node{node(12, mib(512, 9), mib(0, 9), mib(2, 8)), node(12, none, mib(0, 8)), node(12, mib(256, 8), mib(0, 7))}, "on node n0, the training needs 12.0 MiB of memory and has 10.0 MiB: topology 0 9.0 MiB, or free some"},
+	} {
+		var messages [][]byte
+		for _, n := range c.nodes {
+			messages = append(messages, encoded(t, n))
+		}
+		of := gathering(messages...)
+		of.Instead, of.Divides = [Settings]Advice{"batch %d %s", "topology %d %s", "fanout %d %s"}, [Settings]bool{2: true}
+		if _, err := Agree(t.Context(), of, c.nodes[0], nil); err == nil || err.Error() != c.want {
+			t.Errorf("%v, not %q", err, c.want)
+		}
+	}
+}
+
 func TestAgreeRefusesMalformedReports(t *testing.T) {
 	mine := NewNode(1, 2, Memory{})
 	whole := encoded(t, mine)

@@ -17,7 +17,7 @@ func Agree(ctx context.Context, s *session.Session, tag exchange.Tag, mine budge
 		return nil, mine.Enough(Advice, advice)
 	}
 	agreement, err := budget.Agree(ctx, budget.Nodes{
-		Names: s.Work.Nodes, Self: s.Work.Self, Instead: Advice,
+		Names: s.Work.Nodes, Self: s.Work.Self, Instead: Advice, Divides: [budget.Settings]bool{fanout: true},
 		Gather: func(ctx context.Context, message []byte) ([][]byte, error) {
 			return s.GatherVersioned(ctx, tag, message)
 		},
