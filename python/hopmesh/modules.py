@@ -124,8 +124,9 @@ class Network(Module):
     ``forward(x, edge_index, edge_weight=None, numbers=None, edge_type=None, edge_attr=None)``
     returns the scores of every vertex, before softmax. ``x`` holds the features as they were
     imported, and is normalised here; it is None where vertices have none but learnt rows, of which
-    ``numbers`` selects one for each. Models that tell relations apart read ``edge_type``, the number of each edge's relation,
-    and those that read features of edges ``edge_attr``, a row for each.
+    ``numbers`` selects one for each. Models that tell relations apart read ``edge_type``, the
+    number of each edge's relation, and those that read features of edges ``edge_attr``, a row for
+    each.
     Parameters can be trained on: ``train()`` has the dropout of training.
     """
 
