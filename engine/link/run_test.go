@@ -77,7 +77,7 @@ func TestGradientsWithFeaturesOfEdgesAreThoseOfOneNode(t *testing.T) {
 			t.Fatalf("%s has %d weights with features of edges, and %d without", model, want.Model.Size(), without.Model.Size())
 		}
 		r.Model.EdgeFeatures = enginetest.DescribedColumns
-		for _, nodes := range []int{1, 2, 3} {
+		for _, nodes := range []int{1, 2, 3, 5} {
 			for how, sharing := range traintest.Sharings(nodes) {
 				r.Sharing = sharing
 				traintest.Within(t, fmt.Sprintf("%s on %d nodes by %s", model, nodes, how), r, shards, traintest.Wide(train.Options{Threads: 1}), nodes, want, 1e-10)

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
@@ -45,6 +47,26 @@ func TestGradientsOfPairsAreThoseOfOneNode(t *testing.T) {
 				for _, nodes := range []int{2, 3, 5} {
 					traintest.Within(t, fmt.Sprintf("%s, %s, %v on %d nodes", model, from, settings, nodes), r, shards, o, nodes, want, 1e-10)
 				}
+			}
+		}
+	}
+}
+
+// Pairs whose edges have features are no exception.
+func TestGradientsOfPairsWithFeaturesOfEdges(t *testing.T) {
+	shards := traintest.Cut(t, enginetest.Described(true), 6)
+	o := isolation(traintest.Wide(train.Options{Threads: 1}))
+	for _, model := range []string{"gin", "mpnn"} {
+		for _, settings := range [][]string{{"groups=1"}, {"groups=3"}, {"groups=6", "loader=strict", "swept=2"}} {
+			r := linking(traintest.ExactRecipe(model), settings...)
+			r.Model.EdgeFeatures, r.Batch = enginetest.DescribedColumns, 100
+			alone := r
+			if settings[0] == "groups=1" {
+				alone.Sharing = strategy.Settings{}
+			}
+			want := traintest.Started(t, alone, shards, o)
+			for _, nodes := range []int{2, 3, 5} {
+				traintest.Within(t, fmt.Sprintf("%s, %v on %d nodes", model, settings, nodes), r, shards, o, nodes, want, 1e-10)
 			}
 		}
 	}

@@ -35,8 +35,8 @@ func options() train.Options {
 }
 
 // descent is a recipe of plain gradient descent, in float64, for one epoch.
-func descent() recipe.Recipe {
-	r := traintest.ExactRecipe("sage")
+func descent(model string) recipe.Recipe {
+	r := traintest.ExactRecipe(model)
 	r.Optimizer.Kind, r.Rate, r.Epochs, r.EvalEvery = "sgd", 0.05, 1, 1<<20
 	return r
 }
@@ -95,23 +95,34 @@ func simulation(t *testing.T, r recipe.Recipe, shards []*graph.Shard, every int)
 	return models[0]
 }
 
+// Whatever is learnt, by models of any kind.
 func TestModelsAreAveraged(t *testing.T) {
 	for _, kind := range task.Kinds {
-		if kind.Pairs {
-			continue // which local does not learn
+		if !kind.Pairs { // which local does not learn
+			r := descent("sage")
+			r.Learn(kind)
+			isAveraged(t, kind.Name, r, enginetest.TinyTargets(t, kind.Targets, 150, 6))
 		}
-		shards := enginetest.TinyTargets(t, kind.Targets, 150, 6)
-		r := descent()
-		r.Learn(kind)
-		for _, every := range []int{1, 2, 3, 1000} {
-			r.Sharing = averaged(every)
-			got, history := learnt(t, r, shards)
-			if d := traintest.Distance(got, simulation(t, r, shards, every)); !(d < 1e-10) {
-				t.Errorf("%s: averaged every %d steps, the weights are %.3g off", kind.Name, every, d)
-			}
-			if e := history[0]; e.Steps < 4 || e.Sent.Bytes[peer.Model] != 0 || e.Sent.Requests[peer.Feature] == 0 {
-				t.Errorf("%s: an epoch of %d steps has sent %+v", kind.Name, e.Steps, e.Sent)
-			}
+	}
+	r := descent("rgcn")
+	r.Model.Tell(4, "")
+	isAveraged(t, "relations", r, traintest.Cut(t, enginetest.Typed("wrote", "edited", enginetest.Back+"wrote", enginetest.Back+"edited"), 6))
+	r = descent("mpnn")
+	r.Model.EdgeFeatures = enginetest.DescribedColumns
+	isAveraged(t, "features of edges", r, traintest.Cut(t, enginetest.Described(true), 6))
+}
+
+// isAveraged fails the test unless three nodes learn what the average of three models does.
+func isAveraged(t *testing.T, name string, r recipe.Recipe, shards []*graph.Shard) {
+	t.Helper()
+	for _, every := range []int{1, 2, 3, 1000} {
+		r.Sharing = averaged(every)
+		got, history := learnt(t, r, shards)
+		if d := traintest.Distance(got, simulation(t, r, shards, every)); !(d < 1e-10) {
+			t.Errorf("%s: averaged every %d steps, the weights are %.3g off", name, every, d)
+		}
+		if e := history[0]; e.Steps < 4 || e.Sent.Bytes[peer.Model] != 0 || e.Sent.Requests[peer.Feature] == 0 {
+			t.Errorf("%s: an epoch of %d steps has sent %+v", name, e.Steps, e.Sent)
 		}
 	}
 }
@@ -139,7 +150,7 @@ func TestRowsComeOnce(t *testing.T) {
 // the model after one step with the gradients of all.
 func TestAnAverageAfterEachStepIsCentric(t *testing.T) {
 	shards := traintest.Tiny(t, 150, 6)
-	r := descent()
+	r := descent("sage")
 	r.Epochs, r.Batch = 2, 15 // a multiple of the nodes: slices are of one size
 	r.Sharing = strategy.Settings{Strategy: "centric"}
 	want, added := learnt(t, r, shards)
