@@ -27,6 +27,8 @@ type Spec struct {
 	Margin float64 `json:"margin,omitempty"`
 	// Ranks is among how many drawn vertices evaluations rank a pair, or All; 0: they don't.
 	Ranks int `json:"ranks,omitempty"`
+	// Hits are the ranks up to which a pair is a hit, ascending; none: UsualHits.
+	Hits []int `json:"hits,omitempty"`
 	// Relations is how many relations triples have whose split is given; 0: pairs have none, and
 	// their split is drawn. Given is then how many triples each part has, and Split their shares.
 	Relations int        `json:"relations,omitempty"`
@@ -79,6 +81,9 @@ func (s *Spec) Check() error {
 		return fmt.Errorf("{link.decoder} is %s, which knows no relations, and the dataset has triples: choose %s", s.Decoder, distMultDecoder.name)
 	case s.Ranks < All || s.Ranks > MostRanks:
 		return fmt.Errorf("{link.ranks} is %d: give all, 0, or up to %d vertices", s.Ranks, MostRanks)
+	}
+	if err := s.checkHits(); err != nil {
+		return err
 	}
 	return s.Relation.check(s)
 }

@@ -236,7 +236,7 @@ func TestScores(t *testing.T) {
 		}
 	}
 	p.Of[graph.Test] = nil
-	if got, err := s.Part(t.Context(), graph.Test, rows, columns, nil); err != nil || got != (Score{}) {
+	if got, err := s.Part(t.Context(), graph.Test, rows, columns, nil); err != nil || got.Count != 0 || got.Loss != 0 || got.Area != 0 || got.Precision != 0 || got.Reciprocal != 0 {
 		t.Errorf("no pairs have the score %+v: %v", got, err)
 	}
 }
@@ -260,6 +260,11 @@ func TestSpecsThatCantBe(t *testing.T) {
 		"{link.margin} is +Inf":    func(s *Spec) { s.Margin = math.Inf(1) },
 		"{link.ranks} is -2":       func(s *Spec) { s.Ranks = -2 },
 		"{link.ranks} is 104857":   func(s *Spec) { s.Ranks = MostRanks + 1 },
+		"{link.hits} has 4 ranks":  func(s *Spec) { s.Hits = []int{1, 2, 3, 4} },
+		"{link.hits} is [0 3]":     func(s *Spec) { s.Hits = []int{0, 3} },
+		"{link.hits} is [1048577]": func(s *Spec) { s.Hits = []int{MostRanks + 1} },
+		"{link.hits} does not asc": func(s *Spec) { s.Hits = []int{20, 10} },
+		"give each rank once":      func(s *Spec) { s.Hits = []int{20, 20} },
 	} {
 		s := Default()
 		change(s)

@@ -17,10 +17,10 @@ type Score struct {
 	Loss            float64
 	Area, Precision float64 // under the ROC curve; on average
 	// Reciprocal is the mean of 1/rank, and Hits are the shares of pairs with a rank up to those of
-	// HitsAt. Both are 0 where pairs are not ranked. A triple has two ranks: of its tail among the
+	// Spec.HitsAt. Both are 0 where pairs are not ranked. A triple has two ranks: of its tail among the
 	// tails of its head, and of its head among the heads of its tail.
 	Reciprocal float64
-	Hits       [len(HitsAt)]float64
+	Hits       []float64
 }
 
 // A Scorer scores embeddings. It keeps its memory.
@@ -72,6 +72,7 @@ func (s *Scorer) Bytes() (most uint64) {
 func (s *Scorer) Part(ctx context.Context, part graph.Mark, rows []float32, columns int, w []float64) (r Score, err error) {
 	pairs, step := s.scored(part)
 	n := (len(pairs) + step - 1) / step
+	r.Hits = make([]float64, len(s.of.HitsAt()))
 	if n == 0 {
 		return r, nil
 	}
@@ -93,7 +94,7 @@ func (s *Scorer) Part(ctx context.Context, part graph.Mark, rows []float32, colu
 		logits[0], logits[1] = yes, no
 		r.Loss += s.loss(0, slopes, logits, margin)
 		if s.of.Ranks != 0 && s.of.Relations == 0 && part != graph.Train {
-			r.rank(s.rank(rows, columns, w, of, yes))
+			s.count(&r, s.rank(rows, columns, w, of, yes))
 		}
 		if err := ranking.Add([]float32{float32(yes), float32(no)}, target); err != nil {
 			return r, err
@@ -124,10 +125,10 @@ func (s *Scorer) Part(ctx context.Context, part graph.Mark, rows []float32, colu
 	return r, nil
 }
 
-// rank counts a rank.
-func (r *Score) rank(rank float64) {
+// count counts a rank.
+func (s *Scorer) count(r *Score, rank float64) {
 	r.Reciprocal += 1 / rank
-	for j, most := range HitsAt {
+	for j, most := range s.of.HitsAt() {
 		if rank <= float64(most) {
 			r.Hits[j]++
 		}

@@ -101,6 +101,22 @@ func ranks(s *link.Spec, v string) error {
 	return nil
 }
 
+// hits sets up to which ranks a pair is a hit: in a list of its own, as sweeps copy recipes.
+func hits(s *link.Spec, v string) error {
+	s.Hits = nil
+	for one := range strings.SplitSeq(v, ",") {
+		most := 0
+		if err := integer(strings.TrimSpace(one), &most); err != nil {
+			return err
+		}
+		s.Hits = append(s.Hits, most)
+	}
+	if slices.Equal(s.Hits, link.UsualHits) {
+		s.Hits = nil // as in recipes of programs that knew no others
+	}
+	return nil
+}
+
 // checkLinks is checkGraph for a recipe that learns pairs of vertices. The dataset needs neither
 // targets nor a split.
 func (r *Recipe) checkLinks(about dataset.About) error {
@@ -137,7 +153,7 @@ func (r *Recipe) checkLinks(about dataset.About) error {
 		return fmt.Errorf("{batch} is %d, and the dataset has about %d edges for training at most: no messages pass along the edges of a step, so give a smaller number", r.Batch, r.Sees(about).Splits[0].Train)
 	case r.Links.Split[1] == 0 && (r.Patience > 0 || r.Schedule.Kind == Plateau):
 		return errors.New("{patience} and {train.schedule}=plateau need validation edges to compare epochs by, and {edge-split} leaves none: leave them out, or give a second share above 0")
-	case r.Links.Ranks == 0 && slices.Contains(task.OfRanks, r.Metric):
+	case r.Links.Ranks == 0 && (r.Metric == task.MRR || task.IsHits(r.Metric)):
 		return fmt.Errorf("{train.metric} is %s, and {link.ranks} is 0, so that no pair has a rank: give the number of vertices to rank each pair among, such as %d", r.Metric, link.JobRanks)
 	case r.Sharing.Topology() == strategy.Sharded:
 		return errors.New("{topology} is sharded, and {task} link is learnt where each node has all edges: leave it out")
