@@ -6,8 +6,14 @@ import (
 	"slices"
 )
 
-// All is the number of Spec.Ranks that stands for all vertices.
-const All = -1
+// The numbers of Spec.Ranks that stand for no number of vertices. By the latter two, pairs of
+// validation and test are compared with those that the dataset has for that, in ranks and in areas:
+// each with all of its part, or with those of its source.
+const (
+	All           = -1 // all vertices
+	Given         = -2
+	GivenOfSource = -3
+)
 
 // JobRanks is how many vertices a job that says nothing of it ranks each pair among.
 const JobRanks = 100

@@ -179,6 +179,8 @@ func (r *Recipe) kind() *task.Kind { return cmp.Or(task.Named(r.Task), task.Kind
 func (r Recipe) checkGraph(about dataset.About) error {
 	kind, has := r.kind(), task.For(about.Targets)
 	switch {
+	case about.Pairs:
+		return fmt.Errorf("the edges of the dataset have a given split, some of which are to be found out, and {task} is %s: give {task} link", kind.Name)
 	case about.Triples > 0:
 		return fmt.Errorf("the dataset has triples, some of which are to be found out, and {task} is %s: give {task} link", kind.Name)
 	case about.Classes == 0:

@@ -40,8 +40,8 @@ const deepest = 3
 // depth returns in how many lists the seed stands.
 func (r *Recipe) depth() int {
 	switch {
-	case r.Links != nil && len(r.Links.Hits) > 0:
-		return deepest // hits of one's own
+	case r.Links != nil && (len(r.Links.Hits) > 0 || r.Links.Divided()):
+		return deepest // hits of one's own, and a given split of edges that are no triples
 	case r.EmbeddingsAt != "":
 		return 2 // on which nodes learnt rows are
 	case r.From != nil || r.Embeddings > 0 || r.Links != nil && r.Links.From != "":

@@ -74,20 +74,21 @@ func TestRecipesThatSayWhereRowsAre(t *testing.T) {
 	}
 }
 
-// A recipe that names hits of its own can't be read by a program that does not know of these: it would
-// rank epochs, or report, by others.
-func TestRecipesThatNameHits(t *testing.T) {
+// A recipe that names hits of its own, or edges with a given split, can't be read by a program that
+// knows of neither: it would rank epochs by others, or learn other pairs.
+func TestRecipesOfLinksThatCameLater(t *testing.T) {
 	r := recipe.DefaultRecipe("gcn")
 	r.Seed, r.Embeddings, r.EmbeddingsAt, r.Links = 1<<64-1, 8, recipe.AtAll, link.Default()
-	for _, hits := range [][]int{nil, {20, 50, 100}} {
-		r.Links.Hits = hits
+	for _, s := range []link.Spec{*link.Default(), {Hits: []int{20, 50, 100}}, {Given: &[3]uint64{5, 1, 1}}} {
+		plain := s.Width > 0
+		r.Links = &s
 		text, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var before struct{ Seed [1][1]uint64 }
-		if err := json.Unmarshal(text, &before); err == nil != (hits == nil) || hits == nil && before.Seed[0][0] != r.Seed {
-			t.Errorf("a program that knows of no hits reads %s: %v", text, err)
+		if err := json.Unmarshal(text, &before); err == nil != plain || plain && before.Seed[0][0] != r.Seed {
+			t.Errorf("a program that knows of neither reads %s: %v", text, err)
 		}
 		var again recipe.Recipe
 		if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, r) {

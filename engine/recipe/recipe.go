@@ -346,8 +346,8 @@ var settings = []setting{
 		func(r *Recipe, v string) error {
 			return linked(r, func(s *link.Spec) error { return number(v, &s.Margin) })
 		}},
-	{nn.Option{Key: ranksKey, Applies: "{task} link", Values: "N|all", Default: strconv.Itoa(link.JobRanks),
-		Help: "drawn vertices among which evaluations rank the target of each pair, for mrr and hits; 0: they don't"},
+	{nn.Option{Key: ranksKey, Applies: "{task} link", Values: "N|all|given|given-source", Default: strconv.Itoa(link.JobRanks) + ", or given",
+		Help: "drawn vertices among which evaluations rank the target of each pair, for mrr and hits; 0: they don't; given: the pairs that the dataset has to compare with, all or those of the source"},
 		func(r *Recipe, v string) error {
 			return linked(r, func(s *link.Spec) error { return ranks(s, v) })
 		}},
