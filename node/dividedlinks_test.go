@@ -3,6 +3,8 @@ package node_test
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -74,4 +76,35 @@ func TestAGivenSplitOfEdgesIsLearnt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Vertices without features have rows that are learnt, also where the edges have a given split. A
+// part of it may be missing.
+func TestAGivenSplitWithoutFeatures(t *testing.T) {
+	folder := enginetest.DividedFolder(t, false)
+	for _, name := range []string{"nodes.csv", "edges_valid.csv"} {
+		if err := os.Remove(filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodetest.Virtual(t, 2, func(t *testing.T, c *nodetest.Cluster) {
+		n := c.Nodes[0]
+		r := api.ImportRequest{Name: "bare", Source: folder, DatasetOptions: api.DatasetOptions{Shards: 4, Undirected: true}}
+		if _, err := n.API().ImportDataset(t.Context(), r, func(api.DatasetEvent) {}); err != nil {
+			t.Fatal(err)
+		}
+		epochs, batch := 2, 40
+		ask := api.TrainRequest{Dataset: "bare", Task: "link", Model: "sage", Epochs: &epochs, Batch: &batch, Deterministic: true}
+		id, err := n.API().StartJob(t.Context(), ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := waitState(c, n, id, "done")
+		if last := j.History[len(j.History)-1]; last.Metrics == nil || len(last.Metrics.Test) != 6 || len(last.Metrics.Val) > 0 {
+			t.Errorf("%+v", last)
+		}
+		ask.Set = []api.Setting{{Key: "link.ranks", Value: "given"}}
+		_, err = n.API().StartJob(t.Context(), ask)
+		refused(t, "no pairs to compare with", err, "this one has none: give all, 0, or a number of vertices")
+	})
 }
