@@ -20,8 +20,12 @@ type About struct {
 	// Triples is how many relations triples have whose split is given; 0: edges are no triples.
 	// Relations counts those of messages then, each of which has another one back.
 	Triples int
-	// Given is how many triples each part of the split has, where types are known.
+	// Given is how many triples, or pairs, each part of the split has, where types are known.
 	Given *[3]uint64
+	// Pairs means that edges are no triples, but have a given split, where types are known. Against is
+	// how many pairs there are to compare those of validation and test with.
+	Pairs   bool
+	Against uint64
 	// Ends and Starts are the types at which relations end and begin, where types are known: shards do
 	// not name them.
 	Ends, Starts string

@@ -72,6 +72,10 @@ func (a About) Linked(s *link.Spec) About {
 func (a *About) LinkBytes(s *link.Spec) (bytes uint64) {
 	const ofPair, ofEdge, ofVertex, ofPlace = 12, 4, 8, 8
 	if s.Given != nil {
+		if held := s.Given[1] + s.Given[2]; s.Divided() {
+			// Each edge that is not held out is in the copy, or its reverse is, or it is a pair to compare with.
+			return ofVertex*a.Vertices + 2*ofEdge*(a.Edges-min(a.Edges, held)) + ofPair*(s.Given[0]/2+held)
+		}
 		// The copy has relations and edges back; pairs are there in three orders.
 		return ofVertex*a.Vertices + 2*ofEdge*a.Edges + 3*ofPair*(s.Given[0]+s.Given[1]+s.Given[2])
 	}

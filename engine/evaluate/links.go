@@ -95,7 +95,7 @@ func (e *Evaluator) evaluateLinks(ctx context.Context, v *View, at Moment, fault
 			return nil, err
 		}
 		if *part.scores = (Scores{Count: of.Count, Loss: of.Loss}); of.Count > 0 {
-			*part.metrics = task.OfPairs(&of, e.data.Links.Ranks != 0 && part.mark != graph.Train)
+			*part.metrics = task.OfPairs(&of, &e.data.Links.Spec, e.data.Links.Ranks != 0 && part.mark != graph.Train)
 		}
 	}
 	if r.Seconds = time.Since(start).Seconds(); !h.nodes.alone() {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/epoch"
+	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/task"
 )
@@ -55,6 +56,16 @@ func TestRecordsOfRanksAreShort(t *testing.T) {
 	}
 	if e.Metrics.Train[task.ROCAUC] != 0.000123 || e.Metrics.Val[task.MRR] != 0.000123 || r.Metrics.Val[task.MRR] != x {
 		t.Errorf("%+v of %+v", e.Metrics, r.Metrics)
+	}
+	// Hits of one's own fit, too, the highest and most that there may be.
+	many = task.PairMetrics(&link.Spec{Hits: []int{link.MostRanks - 2, link.MostRanks - 1, link.MostRanks}})
+	if len(many) != 3+link.MostHits {
+		t.Errorf("%d metrics", len(many))
+	}
+	r.Metrics.Val, r.Metrics.Test = all(many...), all(many...)
+	e = r.Record("hits_at_1048576")
+	if text, err = json.Marshal(e.Metrics); err != nil || len(text) > 400 || e.Score != x {
+		t.Errorf("%d bytes: %s, score %g, %v", len(text), text, e.Score, err)
 	}
 	r.Metrics.Val, r.Metrics.Test = all(few...), all(few...)
 	if e := r.Record(task.ROCAUC); e.Metrics.Val[task.ROCAUC] != x || e.Metrics.Train[task.ROCAUC] != x {

@@ -86,6 +86,8 @@ func TripleOf(number, relations int) (relation int, part Mark, reversed bool) {
 // checkGiven returns an error unless the types can be those of triples.
 func (t *Types) checkGiven() error {
 	switch {
+	case t.checkPairs() != nil:
+		return t.checkPairs()
 	case t.Given == nil:
 		return nil
 	case len(t.Vertices) != 1:

@@ -24,6 +24,8 @@ type Types struct {
 	// Given is how many triples are for training, validation and test, where edges are triples with
 	// a given split (see Numbers); nil: they are not.
 	Given *[3]uint64 `json:"given,omitempty"`
+	// Pairs means that edges are no triples, but have a given split (see GivenPairs).
+	Pairs bool `json:"pairs,omitempty"`
 }
 
 // A VertexType is a type of vertices. Columns of its features, from First on, are zeros in

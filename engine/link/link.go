@@ -25,10 +25,13 @@ type Spec struct {
 	From string `json:"negatives_from,omitempty"`
 	// Margin is how far the loss margin wants a pair to be ahead of a negative; 0: 1.
 	Margin float64 `json:"margin,omitempty"`
-	// Ranks is among how many drawn vertices evaluations rank a pair, or All; 0: they don't.
+	// Ranks is among how many drawn vertices evaluations rank a pair, or All, Given or GivenOfSource; 0:
+	// they don't.
 	Ranks int `json:"ranks,omitempty"`
-	// Relations is how many relations triples have whose split is given; 0: pairs have none, and
-	// their split is drawn. Given is then how many triples each part has, and Split their shares.
+	// Hits are the ranks up to which a pair is a hit, ascending; none: UsualHits.
+	Hits []int `json:"hits,omitempty"`
+	// Relations is how many relations triples have; 0: pairs have none. Given is how many pairs each
+	// part of a given split has, and Split their shares; nil: it is drawn. That of triples is given.
 	Relations int        `json:"relations,omitempty"`
 	Given     *[3]uint64 `json:"given,omitempty"`
 	// Relation is the one that is learnt in a graph with types; nil: the edges of all are pairs.
@@ -71,14 +74,19 @@ func (s *Spec) Check() error {
 		return fmt.Errorf("{link.negatives} come from %q: give one of %v", s.From, Froms)
 	case !(s.Margin >= 0) || math.IsInf(s.Margin, 1):
 		return fmt.Errorf("{link.margin} is %g: give a number above 0, such as %d", s.Margin, usualMargin)
-	case s.Relations < 0 || s.Relations > graph.MaxRelations || (s.Relations > 0) != (s.Given != nil):
+	case s.Relations < 0 || s.Relations > graph.MaxRelations || s.Relations > 0 && s.Given == nil:
 		return fmt.Errorf("pairs have %d relations, and there may be 0 to %d with a given split", s.Relations, graph.MaxRelations)
 	case s.Relations > 0 && s.From != "" && s.From != Uniform:
 		return fmt.Errorf("{link.negatives} come from %q, and those of triples replace heads and tails by any vertices: leave %s out", s.From, s.From)
 	case s.Relations > 0 && s.Decoder == mlpDecoder.name:
 		return fmt.Errorf("{link.decoder} is %s, which knows no relations, and the dataset has triples: choose %s", s.Decoder, distMultDecoder.name)
-	case s.Ranks < All || s.Ranks > MostRanks:
+	case (s.Ranks == Given || s.Ranks == GivenOfSource) && !s.Divided():
+		return errors.New("{link.ranks} is for pairs that a dataset has to compare its edges of validation and test with, and this one has none: give all, 0, or a number of vertices")
+	case s.Ranks < GivenOfSource || s.Ranks > MostRanks:
 		return fmt.Errorf("{link.ranks} is %d: give all, 0, or up to %d vertices", s.Ranks, MostRanks)
+	}
+	if err := s.checkHits(); err != nil {
+		return err
 	}
 	return s.Relation.check(s)
 }
@@ -98,6 +106,10 @@ type Pairs struct {
 	// Of are the pairs of each part, by target, then by source.
 	Of [graph.Test + 1][]Pair
 
+	// Against are the pairs that those of validation and test are compared with, by source, then by
+	// target, if the dataset has some.
+	Against [graph.Test + 1][]Pair
+
 	whole     *sample.Topology // all edges, with relations for weights where they have some
 	known     known            // of triples
 	targets   []uint32         // at which edges of Relation end, ascending; nil without a Relation
@@ -116,7 +128,9 @@ func New(ctx context.Context, s *Spec, seed uint64, whole *sample.Topology) (*Pa
 		return nil, errors.New("the edges of the dataset have no relations, and the recipe learns triples: choose a dataset of the format triples")
 	case s.Relation != nil && !relates:
 		return nil, fmt.Errorf("the edges of the dataset have no relations, and the recipe learns %s: choose a dataset with types", s.Relation.Name)
-	case s.Relations > 0 || s.Relation != nil:
+	case s.Divided() && !relates:
+		return nil, errors.New("the edges of the dataset have no split of their own, and the recipe learns those of a given one: choose the dataset that it was made for")
+	case s.Given != nil || s.Relation != nil:
 		p.whole = whole.Relational()
 	}
 	for v := range whole.Vertices() {
@@ -129,6 +143,10 @@ func New(ctx context.Context, s *Spec, seed uint64, whole *sample.Topology) (*Pa
 		sources, numbers := p.whole.Row(v)
 		if s.Relations > 0 {
 			p.triples(sources, numbers, uint32(v))
+			continue
+		}
+		if s.Divided() {
+			p.divided(sources, numbers, uint32(v))
 			continue
 		}
 		if s.Relation != nil {
@@ -144,6 +162,9 @@ func New(ctx context.Context, s *Spec, seed uint64, whole *sample.Topology) (*Pa
 	}
 	if n := len(p.Of[graph.Train]); n > math.MaxUint32 {
 		return nil, fmt.Errorf("the graph has %d pairs for training, and a job can learn from %d: give a smaller first share to {edge-split}", n, uint32(math.MaxUint32))
+	}
+	if s.Divided() {
+		return p, p.compared()
 	}
 	if s.Relations > 0 {
 		return p, p.index(ctx)
@@ -190,11 +211,11 @@ func (p *Pairs) draw(source, target uint32) (part graph.Mark, leads bool) {
 func (p *Pairs) edge(source, target uint32) bool {
 	sources, numbers := p.whole.Row(int(target))
 	i, has := slices.BinarySearch(sources, int32(source))
-	if p.Relation == nil {
+	if p.Relation == nil && !p.Divided() {
 		return has
 	}
 	for ; i < len(sources) && sources[i] == int32(source); i++ {
-		if int(numbers[i]) == p.Relation.Number {
+		if p.isEdge(int(numbers[i])) {
 			return true
 		}
 	}
@@ -202,10 +223,10 @@ func (p *Pairs) edge(source, target uint32) bool {
 }
 
 // Hidden reports whether messages must not pass along an edge, which has this number if the graph
-// has relations, in either direction: it is for validation or test. Those of triples have left the
+// has relations, in either direction: it is for validation or test. Those of a given split have left the
 // topology that runs read before.
 func (p *Pairs) Hidden(target, source uint32, number int) bool {
-	if p.Relations > 0 || p.Relation != nil && !p.Relation.has(number) {
+	if p.Given != nil || p.Relation != nil && !p.Relation.has(number) {
 		return false
 	}
 	return p.held(target, source)
@@ -213,6 +234,9 @@ func (p *Pairs) Hidden(target, source uint32, number int) bool {
 
 // held reports whether the pair of two vertices is for validation or test.
 func (p *Pairs) held(a, b uint32) bool {
+	if p.Divided() {
+		return p.heldOut(a, b)
+	}
 	part, _ := p.draw(a, b)
 	return part != graph.Train && a != b
 }
@@ -221,6 +245,9 @@ func (p *Pairs) held(a, b uint32) bool {
 // of an epoch is not counted.
 func (p *Pairs) Bytes() (bytes uint64) {
 	for _, of := range p.Of {
+		bytes += pairBytes * uint64(cap(of))
+	}
+	for _, of := range p.Against {
 		bytes += pairBytes * uint64(cap(of))
 	}
 	return bytes + p.known.bytes() + 4*uint64(cap(p.targets))

@@ -236,7 +236,7 @@ func TestScores(t *testing.T) {
 		}
 	}
 	p.Of[graph.Test] = nil
-	if got, err := s.Part(t.Context(), graph.Test, rows, columns, nil); err != nil || got != (Score{}) {
+	if got, err := s.Part(t.Context(), graph.Test, rows, columns, nil); err != nil || got.Count != 0 || got.Loss != 0 || got.Area != 0 || got.Precision != 0 || got.Reciprocal != 0 {
 		t.Errorf("no pairs have the score %+v: %v", got, err)
 	}
 }
@@ -246,20 +246,28 @@ func TestSpecsThatCantBe(t *testing.T) {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(s *Spec){
-		"a share of -0.1":          func(s *Spec) { s.Split[1] = -0.1 },
-		"a share of NaN":           func(s *Spec) { s.Split[1] = math.NaN() },
-		"shares of 0.95 in all":    func(s *Spec) { s.Split[2] = 0.05 },
-		"no edges for training":    func(s *Spec) { s.Split = [3]float64{0, 0.5, 0.5} },
-		"{link.width} is 0":        func(s *Spec) { s.Width = 0 },
-		"{link.width} is 4097":     func(s *Spec) { s.Width = MostWidth + 1 },
-		"{link.negatives} is 0":    func(s *Spec) { s.Negatives = 0 },
-		`{link.decoder} is "no"`:   func(s *Spec) { s.Decoder = "no" },
-		`negatives} come from "x"`: func(s *Spec) { s.From = "x" },
-		"{link.margin} is -1":      func(s *Spec) { s.Margin = -1 },
-		"{link.margin} is NaN":     func(s *Spec) { s.Margin = math.NaN() },
-		"{link.margin} is +Inf":    func(s *Spec) { s.Margin = math.Inf(1) },
-		"{link.ranks} is -2":       func(s *Spec) { s.Ranks = -2 },
-		"{link.ranks} is 104857":   func(s *Spec) { s.Ranks = MostRanks + 1 },
+		"a share of -0.1":           func(s *Spec) { s.Split[1] = -0.1 },
+		"a share of NaN":            func(s *Spec) { s.Split[1] = math.NaN() },
+		"shares of 0.95 in all":     func(s *Spec) { s.Split[2] = 0.05 },
+		"no edges for training":     func(s *Spec) { s.Split = [3]float64{0, 0.5, 0.5} },
+		"{link.width} is 0":         func(s *Spec) { s.Width = 0 },
+		"{link.width} is 4097":      func(s *Spec) { s.Width = MostWidth + 1 },
+		"{link.negatives} is 0":     func(s *Spec) { s.Negatives = 0 },
+		`{link.decoder} is "no"`:    func(s *Spec) { s.Decoder = "no" },
+		`negatives} come from "x"`:  func(s *Spec) { s.From = "x" },
+		"{link.margin} is -1":       func(s *Spec) { s.Margin = -1 },
+		"{link.margin} is NaN":      func(s *Spec) { s.Margin = math.NaN() },
+		"{link.margin} is +Inf":     func(s *Spec) { s.Margin = math.Inf(1) },
+		"{link.ranks} is for pair":  func(s *Spec) { s.Ranks = Given },
+		"{link.ranks} is for":       func(s *Spec) { s.Ranks = GivenOfSource },
+		"{link.ranks} is -4":        func(s *Spec) { s.Ranks = -4 },
+		"edges of the dataset have": func(s *Spec) { s.Given, s.Relation = &[3]uint64{8, 1, 1}, &Relation{Name: "edge"} },
+		"{link.ranks} is 104857":    func(s *Spec) { s.Ranks = MostRanks + 1 },
+		"{link.hits} has 4 ranks":   func(s *Spec) { s.Hits = []int{1, 2, 3, 4} },
+		"{link.hits} is [0 3]":      func(s *Spec) { s.Hits = []int{0, 3} },
+		"{link.hits} is [1048577]":  func(s *Spec) { s.Hits = []int{MostRanks + 1} },
+		"{link.hits} does not asc":  func(s *Spec) { s.Hits = []int{20, 10} },
+		"give each rank once":       func(s *Spec) { s.Hits = []int{20, 20} },
 	} {
 		s := Default()
 		change(s)

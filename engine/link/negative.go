@@ -29,6 +29,14 @@ func (p *Pairs) negative(of Pair, epoch uint64, number int, in *region) (v uint3
 	return p.apart(key, of.Source, epoch, in)
 }
 
+// against returns the negative that a pair is compared with in all evaluations.
+func (p *Pairs) against(of Pair) Pair {
+	if p.Relations > 0 {
+		return p.corrupt(of, 0, 0, nil)
+	}
+	return Pair{Source: of.Source, Target: p.negative(of, 0, 0, nil)}
+}
+
 // apart draws a vertex of a region that has no edge with a source, as far as is known in an epoch.
 func (p *Pairs) apart(key keyed.Key, source uint32, epoch uint64, in *region) (v uint32) {
 	draws := key.Draws()

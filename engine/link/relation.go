@@ -72,6 +72,8 @@ func (r *Relation) check(s *Spec) error {
 	switch {
 	case r == nil:
 		return nil
+	case s.Divided():
+		return errors.New("{link.relation} is for graphs with types, and the edges of the dataset have a given split and no types: leave it out")
 	case s.Relations > 0:
 		return errors.New("{link.relation} is for graphs with types, and the dataset has triples, all of whose relations are learnt: leave it out")
 	case r.Name == "":

@@ -274,6 +274,7 @@ func TestRefusals(t *testing.T) {
 		"{sweep} link.negatives: all models of a sweep learn the same pairs":        another(func(s *link.Spec) { s.Negatives++ }),
 		"{sweep} link.margin: the losses of all models of a sweep are compared":     another(func(s *link.Spec) { s.Margin++ }),
 		"{sweep} link.ranks: all models of a sweep rank pairs alike":                another(func(s *link.Spec) { s.Ranks++ }),
+		"{sweep} link.hits: all models of a sweep rank pairs alike":                 another(func(s *link.Spec) { s.Hits = []int{2} }),
 		"{sweep} link.decoder: all models of a sweep score pairs alike":             another(func(s *link.Spec) { s.Decoder = "mlp" }),
 		"{train.metric} is mrr, and {link.ranks} is 0, so that no pair has a rank":  func(r *recipe.Recipe, _ *dataset.About) { r.Metric = task.MRR },
 		"at most 2147483647 may be: lower {link.width}": func(r *recipe.Recipe, _ *dataset.About) {

@@ -17,10 +17,10 @@ type Score struct {
 	Loss            float64
 	Area, Precision float64 // under the ROC curve; on average
 	// Reciprocal is the mean of 1/rank, and Hits are the shares of pairs with a rank up to those of
-	// HitsAt. Both are 0 where pairs are not ranked. A triple has two ranks: of its tail among the
+	// Spec.HitsAt. Both are 0 where pairs are not ranked. A triple has two ranks: of its tail among the
 	// tails of its head, and of its head among the heads of its tail.
 	Reciprocal float64
-	Hits       [len(HitsAt)]float64
+	Hits       []float64
 }
 
 // A Scorer scores embeddings. It keeps its memory.
@@ -61,25 +61,38 @@ func (s *Scorer) scored(part graph.Mark) (pairs []Pair, step int) {
 func (s *Scorer) Bytes() (most uint64) {
 	for part := graph.Train; part <= graph.Test; part++ {
 		pairs, step := s.scored(part)
-		most = max(most, 2*2*4*uint64((len(pairs)+step-1)/step))
+		n := (len(pairs) + step - 1) / step
+		most = max(most, 2*4*uint64(n+s.negatives(part, n)))
 	}
 	return most + s.of.rankBytes()
 }
 
-// Part scores the pairs of a part against one negative each, which are the same in all
+// negatives returns how many pairs so many of a part are compared with.
+func (s *Scorer) negatives(part graph.Mark, pairs int) int {
+	if given := s.of.given(part); len(given) > 0 {
+		return len(given)
+	}
+	return pairs
+}
+
+// Part scores the pairs of a part against one drawn negative each, or all given ones, the same in all
 // evaluations, and ranks those of validation and test. rows are the embeddings of all vertices, and
 // w are the decoder's weights.
 func (s *Scorer) Part(ctx context.Context, part graph.Mark, rows []float32, columns int, w []float64) (r Score, err error) {
 	pairs, step := s.scored(part)
 	n := (len(pairs) + step - 1) / step
+	r.Hits = make([]float64, len(s.of.HitsAt()))
 	if n == 0 {
 		return r, nil
 	}
-	sides := []metric.Sides{{n, n}}
+	ranked := 0 // ranks that were counted
+	drawn := len(s.of.given(part)) == 0
+	m := s.negatives(part, n)
+	sides := []metric.Sides{{m, n}}
 	ranking := metric.NewRanking(sides, 1, func(target []int32, _ int) int { return int(target[0]) })
 	s.store = plain.Grow(s.store, int(ranking.Size()))
 	ranking.Begin(s.store)
-	target := []int32{metric.With, metric.Without}
+	targets := []int32{metric.With, metric.Without}
 	logits, slopes := make([]float64, 2), make([]float64, 2)
 	margin := cmp.Or(s.of.Margin, usualMargin)
 	for i := 0; i < len(pairs); i += step {
@@ -92,54 +105,62 @@ func (s *Scorer) Part(ctx context.Context, part graph.Mark, rows []float32, colu
 		yes := s.logit(rows, columns, w, of) // last, as rank reads its source
 		logits[0], logits[1] = yes, no
 		r.Loss += s.loss(0, slopes, logits, margin)
-		if s.of.Ranks != 0 && s.of.Relations == 0 && part != graph.Train {
-			r.rank(s.rank(rows, columns, w, of, yes))
+		switch {
+		case part == graph.Train:
+		case s.of.Ranks == GivenOfSource:
+			ranked += s.rankOfSource(&r, part, rows, columns, w, of, yes)
+		case (s.of.Ranks > 0 || s.of.Ranks == All) && s.of.Relations == 0:
+			ranked++
+			s.count(&r, s.rank(rows, columns, w, of, yes))
 		}
-		if err := ranking.Add([]float32{float32(yes), float32(no)}, target); err != nil {
+		if added := []float32{float32(yes), float32(no)}; drawn {
+			err = ranking.Add(added, targets)
+		} else {
+			err = ranking.Add(added[:1], targets[:1])
+		}
+		if err != nil {
 			return r, err
 		}
+	}
+	if err := s.addGiven(ctx, ranking, part, rows, columns, w); err != nil {
+		return r, err
 	}
 	err = ranking.Sort(func(bytes int64) (metric.Store, error) { return memory(plain.Room(int(bytes))), nil })
 	if err != nil {
 		return r, fmt.Errorf("sort the scores of pairs: %w", err)
 	}
 	keys := plain.Numbers[uint32](ranking.Keys(0, 1))
-	ranks, err := s.comparison.Compare([]metric.Stream{&stream{keys[:n]}}, []metric.Stream{&stream{keys[n:]}}, sides[0])
+	ranks, err := s.comparison.Compare([]metric.Stream{&stream{keys[:m]}}, []metric.Stream{&stream{keys[m:]}}, sides[0])
 	if err != nil {
 		return r, fmt.Errorf("rank the scores of pairs: %w", err)
 	}
-	ranked := n
+	if s.of.Ranks == Given && part != graph.Train {
+		ranked = n
+		s.rankGiven(&r, keys[:m], keys[m:])
+	}
 	if s.of.Ranks != 0 && s.of.Relations > 0 && part != graph.Train {
 		if err := s.rankTriples(ctx, pairs, rows, columns, w, &r); err != nil {
 			return r, err
 		}
 		ranked = 2 * n
 	}
-	r.Count, r.Loss, r.Reciprocal = n, r.Loss/float64(n), r.Reciprocal/float64(ranked)
+	r.Count, r.Loss, r.Reciprocal = n, r.Loss/float64(n), r.Reciprocal/float64(max(1, ranked))
 	for j := range r.Hits {
-		r.Hits[j] /= float64(ranked)
+		r.Hits[j] /= float64(max(1, ranked))
 	}
 	r.Area, _ = metric.Area([]metric.Ranks{ranks}, sides)
 	r.Precision, _ = metric.Precision([]metric.Ranks{ranks}, sides)
 	return r, nil
 }
 
-// rank counts a rank.
-func (r *Score) rank(rank float64) {
+// count counts a rank.
+func (s *Scorer) count(r *Score, rank float64) {
 	r.Reciprocal += 1 / rank
-	for j, most := range HitsAt {
+	for j, most := range s.of.HitsAt() {
 		if rank <= float64(most) {
 			r.Hits[j]++
 		}
 	}
-}
-
-// against returns the negative that a pair is compared with in all evaluations.
-func (p *Pairs) against(of Pair) Pair {
-	if p.Relations > 0 {
-		return p.corrupt(of, 0, 0, nil)
-	}
-	return Pair{Source: of.Source, Target: p.negative(of, 0, 0, nil)}
 }
 
 // logit returns the logit of an edge.

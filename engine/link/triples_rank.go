@@ -83,9 +83,9 @@ func (s *Scorer) rankTriples(ctx context.Context, of []Pair, rows []float32, col
 		for i := range n {
 			scores := t.scores[i*vertices:][:vertices]
 			if question, tails := questionOf(of, first+i); tails {
-				r.rank(rankAmong(scores, question.Target, s.of.known.tailsOf(question), func(t Pair) uint32 { return t.Target }))
+				s.count(r, rankAmong(scores, question.Target, s.of.known.tailsOf(question), func(t Pair) uint32 { return t.Target }))
 			} else {
-				r.rank(rankAmong(scores, question.Source, s.of.known.headsOf(question), func(t Pair) uint32 { return t.Source }))
+				s.count(r, rankAmong(scores, question.Source, s.of.known.headsOf(question), func(t Pair) uint32 { return t.Source }))
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func (s *Scorer) rankDrawn(ctx context.Context, of []Pair, rows []float32, colum
 				above++
 			}
 		}
-		r.rank(1 + float64(above) + float64(beside)/2)
+		s.count(r, 1+float64(above)+float64(beside)/2)
 	}
 	return nil
 }

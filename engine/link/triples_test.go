@@ -221,7 +221,7 @@ func TestRanksOfTriples(t *testing.T) {
 					tied += beside
 					rank := 1 + float64(above) + float64(beside)/2
 					reciprocal += 1 / rank
-					for i, most := range HitsAt {
+					for i, most := range UsualHits {
 						if rank <= float64(most) {
 							hits[i]++
 						}

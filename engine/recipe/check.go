@@ -143,6 +143,8 @@ func (r Recipe) CheckUse(asked string, strategies strategy.Declarations) error {
 		return unused("train.least_lr", s.Least, Cosine+" or "+Plateau)
 	case r.Delta != 0 && r.Loss != task.Huber:
 		return &nn.Unused{Key: "train.huber_delta", Why: fmt.Sprintf("{train.huber_delta}=%v is for {train.loss}=%s, and this job's is %s: leave it out, or choose that loss", r.Delta, task.Huber, r.Loss)}
+	case r.Links != nil && len(r.Links.Hits) > 0 && r.Links.Ranks == 0:
+		return &nn.Unused{Key: hitsKey, Why: "{link.hits} says up to which ranks a pair is a hit, and {link.ranks} is 0, so that none has a rank: leave one of them out"}
 	case r.Links != nil && r.Links.Margin != 0 && r.Loss != link.Margin:
 		return &nn.Unused{Key: "link.margin", Why: fmt.Sprintf("{link.margin}=%v is for {train.loss}=%s, and this job's is %s: leave it out, or choose that loss", r.Links.Margin, link.Margin, r.Loss)}
 	}
@@ -158,7 +160,7 @@ func (r Recipe) checkWords() error {
 		{"{normalize-features}", r.Features, features.Hows},
 		{"{task}", cmp.Or(r.Task, task.Kinds[0].Name), task.Names()},
 		{"{train.loss}", r.Loss, r.kind().LossNames()},
-		{"{train.metric}", r.Metric, r.kind().MetricNames()},
+		{"{train.metric}", r.Metric, r.metricNames()},
 	} {
 		if !slices.Contains(w.known, w.is) {
 			return fmt.Errorf("%s is %q: it is one of %s", w.setting, w.is, strings.Join(w.known, ", "))
@@ -167,12 +169,22 @@ func (r Recipe) checkWords() error {
 	return nil
 }
 
+// metricNames returns the metrics that epochs may be compared by.
+func (r *Recipe) metricNames() []string {
+	if kind := r.kind(); !kind.Pairs {
+		return kind.MetricNames()
+	}
+	return task.PairMetrics(r.links())
+}
+
 // kind returns the task, the first if it is not known.
 func (r *Recipe) kind() *task.Kind { return cmp.Or(task.Named(r.Task), task.Kinds[0]) }
 
 func (r Recipe) checkGraph(about dataset.About) error {
 	kind, has := r.kind(), task.For(about.Targets)
 	switch {
+	case about.Pairs:
+		return fmt.Errorf("the edges of the dataset have a given split, some of which are to be found out, and {task} is %s: give {task} link", kind.Name)
 	case about.Triples > 0:
 		return fmt.Errorf("the dataset has triples, some of which are to be found out, and {task} is %s: give {task} link", kind.Name)
 	case about.Classes == 0:
@@ -303,6 +315,7 @@ func (r *Recipe) checkBatches(of *Recipe) error {
 		{"link.negatives", "all models of a sweep learn the same pairs", r.links().Negatives == of.links().Negatives && r.links().From == of.links().From},
 		{"link.margin", "the losses of all models of a sweep are compared", r.links().Margin == of.links().Margin},
 		{"link.ranks", "all models of a sweep rank pairs alike", r.links().Ranks == of.links().Ranks},
+		{hitsKey, "all models of a sweep rank pairs alike", slices.Equal(r.links().Hits, of.links().Hits)},
 		{"link.decoder", "all models of a sweep score pairs alike", r.links().Decoder == of.links().Decoder},
 		{"strategy", "all models of a sweep share the nodes in one way", reflect.DeepEqual(r.Sharing, of.Sharing)},
 		{"layers", fmt.Sprintf("a model of %s and one of %s can't train on the same batches", Count(a.Hops(), "hop"), Count(b.Hops(), "hop")), a.Hops() == b.Hops()},

@@ -31,7 +31,7 @@ const mostEmbeddings = 1 << 12
 // only some types have none, whose columns bare lists, rows are learnt if that was said: their vertices
 // differ by their neighbours, and a table is much larger than a model.
 func (r *Recipe) LearnRows(about dataset.About, bare []int, said ...string) {
-	if about.Features == 0 && !slices.Contains(said, EmbeddingsKey) {
+	if (about.Features == 0 || about.Pairs && len(bare) == about.Features) && !slices.Contains(said, EmbeddingsKey) {
 		r.Embeddings = usualEmbeddings
 	}
 	if r.Embeddings > 0 {

@@ -16,24 +16,38 @@ type From struct {
 // seeded is a recipe without methods.
 type seeded Recipe
 
-// MarshalJSON writes a recipe. Where training starts from another model, rows of vertices are learnt,
-// or negatives are drawn in a way of their own, the seed stands in a list: programs that do not know these fields can't read
-// such a recipe, while they would otherwise skip them, and train to other weights. It stands in a list of a
-// list where the recipe says on which nodes rows are, which came later.
+// MarshalJSON writes a recipe. Where it says what earlier programs do not know of, the seed stands in
+// a list: these can't read such a recipe, while they would otherwise skip what they do not know, and
+// train to other weights. What came later stands in a list of a list, and so on.
 func (r Recipe) MarshalJSON() ([]byte, error) {
-	if r.EmbeddingsAt != "" {
-		return json.Marshal(struct {
-			seeded
-			Seed [1][1]uint64 `json:"seed"`
-		}{seeded(r), [1][1]uint64{{r.Seed}}})
-	}
-	if r.From == nil && r.Embeddings == 0 && (r.Links == nil || r.Links.From == "") {
+	depth := r.depth()
+	if depth == 0 {
 		return json.Marshal(seeded(r))
+	}
+	var seed any = r.Seed
+	for range depth {
+		seed = [1]any{seed}
 	}
 	return json.Marshal(struct {
 		seeded
-		Seed [1]uint64 `json:"seed"`
-	}{seeded(r), [1]uint64{r.Seed}})
+		Seed any `json:"seed"`
+	}{seeded(r), seed})
+}
+
+// deepest is how many lists a seed stands in at most.
+const deepest = 3
+
+// depth returns in how many lists the seed stands.
+func (r *Recipe) depth() int {
+	switch {
+	case r.Links != nil && (len(r.Links.Hits) > 0 || r.Links.Divided()):
+		return deepest // hits of one's own, and a given split of edges that are no triples
+	case r.EmbeddingsAt != "":
+		return 2 // on which nodes learnt rows are
+	case r.From != nil || r.Embeddings > 0 || r.Links != nil && r.Links.From != "":
+		return 1 // models to start from, learnt rows, and negatives that are drawn in a way of their own
+	}
+	return 0
 }
 
 // UnmarshalJSON reads a recipe. What the text does not name stays.
@@ -48,20 +62,16 @@ func (r *Recipe) UnmarshalJSON(text []byte) error {
 	if len(to.Seed) == 0 {
 		return nil
 	}
-	if !bytes.HasPrefix(bytes.TrimSpace(to.Seed), []byte("[")) {
-		return json.Unmarshal(to.Seed, &r.Seed)
+	seed := to.Seed
+	for range deepest {
+		if !bytes.HasPrefix(bytes.TrimSpace(seed), []byte("[")) {
+			break
+		}
+		var list [1]json.RawMessage
+		if err := json.Unmarshal(seed, &list); err != nil {
+			return err
+		}
+		seed = list[0]
 	}
-	var list [1]json.RawMessage
-	if err := json.Unmarshal(to.Seed, &list); err != nil {
-		return err
-	}
-	if !bytes.HasPrefix(bytes.TrimSpace(list[0]), []byte("[")) {
-		return json.Unmarshal(list[0], &r.Seed)
-	}
-	var seed [1]uint64
-	err := json.Unmarshal(list[0], &seed)
-	if err == nil {
-		r.Seed = seed[0]
-	}
-	return err
+	return json.Unmarshal(seed, &r.Seed)
 }

@@ -74,10 +74,35 @@ func TestRecipesThatSayWhereRowsAre(t *testing.T) {
 	}
 }
 
+// A recipe that names hits of its own, or edges with a given split, can't be read by a program that
+// knows of neither: it would rank epochs by others, or learn other pairs.
+func TestRecipesOfLinksThatCameLater(t *testing.T) {
+	r := recipe.DefaultRecipe("gcn")
+	r.Seed, r.Embeddings, r.EmbeddingsAt, r.Links = 1<<64-1, 8, recipe.AtAll, link.Default()
+	for _, s := range []link.Spec{*link.Default(), {Hits: []int{20, 50, 100}}, {Given: &[3]uint64{5, 1, 1}}} {
+		plain := s.Width > 0
+		r.Links = &s
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before struct{ Seed [1][1]uint64 }
+		if err := json.Unmarshal(text, &before); err == nil != plain || plain && before.Seed[0][0] != r.Seed {
+			t.Errorf("a program that knows of neither reads %s: %v", text, err)
+		}
+		var again recipe.Recipe
+		if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, r) {
+			t.Errorf("%s was read as %+v, %v", text, again, err)
+		}
+	}
+}
+
 func FuzzRecipe(f *testing.F) {
 	f.Add(`{"model":{"model":"gcn"},"seed":7,"epochs":3}`)
 	f.Add(`{"seed":[7],"from":{"job":"j1","key":"abcd1234","weights_sha256":"00"}}`)
 	f.Add(`{"seed":[[7]],"embeddings":8,"embeddings_at":"owners"}`)
+	f.Add(`{"seed":[[[7]]],"links":{"hits":[20,50]}}`)
+	f.Add(`{"seed":[[[[7]]]]}`)
 	f.Add(`{"seed":[],"sweep":[{"recipe":{"seed":null}}]}`)
 	f.Add(`{"Seed":" [1]"}`)
 	f.Fuzz(func(t *testing.T, text string) {

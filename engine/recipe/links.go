@@ -19,7 +19,7 @@ const LinkBatch = 512
 // RankPairs has evaluations rank pairs among so many vertices as jobs do that say nothing of it,
 // unless it was said: said lists keys of Set.
 func (r *Recipe) RankPairs(said ...string) {
-	if !slices.Contains(said, ranksKey) {
+	if !slices.Contains(said, ranksKey) && r.links().Ranks >= link.All {
 		of := *r.links()
 		if of.Ranks = link.JobRanks; of.Relations > 0 {
 			of.Ranks = link.All
@@ -28,21 +28,33 @@ func (r *Recipe) RankPairs(said ...string) {
 	}
 }
 
-// LearnTriples sets what a recipe says of the triples of a dataset, if it has some: how many
-// relations they have, their split, and a decoder that knows relations, unless the recipe names one.
+// LearnTriples sets what a recipe says of a dataset's given split, if it has one. Of triples that is
+// also how many relations they have, and a decoder that knows relations, unless the recipe names one.
 // split means that the request has asked for another split.
 func (r *Recipe) LearnTriples(about dataset.About, split bool, said ...string) error {
 	if !r.kind().Pairs || about.Given == nil {
 		return nil
 	}
 	if split {
-		return errors.New("{edge-split} draws a split, and the triples of the dataset have one: leave it out")
+		what := "triples"
+		if about.Pairs {
+			what = "edges"
+		}
+		return fmt.Errorf("{edge-split} draws a split, and the %s of the dataset have one: leave it out", what)
 	}
 	of := *r.links()
-	if of.Relations == 0 && !slices.Contains(said, decoderKey) { // else it was set, or taken over
+	if !about.Pairs && of.Relations == 0 && !slices.Contains(said, decoderKey) { // else it was set, or taken over
 		of.Decoder = link.OfTriples
 	}
-	of.Relations, of.Given = about.Triples, about.Given
+	if of.Relations, of.Given = about.Triples, about.Given; about.Pairs {
+		of.Relations = 0
+		if about.Against > 0 && of.Ranks == 0 && !slices.Contains(said, ranksKey) {
+			of.Ranks = link.Given
+		}
+		if about.Against == 0 && of.Ranks < link.All {
+			return errors.New("{link.ranks} is for pairs that a dataset has to compare its edges of validation and test with, and this one has none: give all, 0, or a number of vertices")
+		}
+	}
 	all := float64(of.Given[0] + of.Given[1] + of.Given[2])
 	for part, n := range of.Given {
 		of.Split[part] = float64(n) / all
@@ -89,15 +101,32 @@ func negatives(s *link.Spec, v string) error {
 
 // ranks sets among how many vertices pairs are ranked.
 func ranks(s *link.Spec, v string) error {
-	if v == "all" {
-		s.Ranks = link.All
+	named := map[string]int{"all": link.All, "given": link.Given, "given-source": link.GivenOfSource}
+	if n, is := named[v]; is {
+		s.Ranks = n
 		return nil
 	}
 	n := 0
 	if err := integer(v, &n); err != nil || n < 0 {
-		return fmt.Errorf("%q is neither all nor a number of vertices", v)
+		return fmt.Errorf("%q is neither all nor a number of vertices, nor given or given-source", v)
 	}
 	s.Ranks = n
+	return nil
+}
+
+// hits sets up to which ranks a pair is a hit: in a list of its own, as sweeps copy recipes.
+func hits(s *link.Spec, v string) error {
+	s.Hits = nil
+	for one := range strings.SplitSeq(v, ",") {
+		most := 0
+		if err := integer(strings.TrimSpace(one), &most); err != nil {
+			return err
+		}
+		s.Hits = append(s.Hits, most)
+	}
+	if slices.Equal(s.Hits, link.UsualHits) {
+		s.Hits = nil // as in recipes of programs that knew no others
+	}
 	return nil
 }
 
@@ -111,9 +140,15 @@ func (r *Recipe) checkLinks(about dataset.About) error {
 		return err
 	}
 	switch {
-	case r.Links.Relations != about.Triples && about.Triples == 0:
+	case r.Links.Triples() != about.Triples && r.Links.Divided():
+		return errors.New("the recipe learns edges with a given split, and those of the dataset have none: choose the dataset that it was made for")
+	case r.Links.Given == nil && about.Pairs:
+		return errors.New("the edges of the dataset have a given split, and the recipe draws one: choose the dataset that it was made for")
+	case r.Model.Related() && r.Links.Divided():
+		return fmt.Errorf("%s sees edges by relation, and those of the dataset have none: choose another {model}", r.Model.Named())
+	case r.Links.Triples() != about.Triples && about.Triples == 0:
 		return errors.New("the recipe learns triples with relations, and the dataset has none with a given split: choose a dataset of the format triples")
-	case r.Links.Relations != about.Triples:
+	case r.Links.Triples() != about.Triples:
 		return fmt.Errorf("the recipe learns triples with %s, and those of the dataset have %d: choose the dataset that it was made for", Count(r.Links.Relations, "relation"), about.Triples)
 	case r.Links.Relation != nil && r.Links.Relation.Number >= about.Relations:
 		return fmt.Errorf("{link.relation} is %s, the relation %d, and the dataset has %d: name one of its own", r.Links.Relation.Name, r.Links.Relation.Number, about.Relations)
@@ -135,7 +170,7 @@ func (r *Recipe) checkLinks(about dataset.About) error {
 		return fmt.Errorf("{batch} is %d, and the dataset has about %d edges for training at most: no messages pass along the edges of a step, so give a smaller number", r.Batch, r.Sees(about).Splits[0].Train)
 	case r.Links.Split[1] == 0 && (r.Patience > 0 || r.Schedule.Kind == Plateau):
 		return errors.New("{patience} and {train.schedule}=plateau need validation edges to compare epochs by, and {edge-split} leaves none: leave them out, or give a second share above 0")
-	case r.Links.Ranks == 0 && slices.Contains(task.OfRanks, r.Metric):
+	case r.Links.Ranks == 0 && (r.Metric == task.MRR || task.IsHits(r.Metric)):
 		return fmt.Errorf("{train.metric} is %s, and {link.ranks} is 0, so that no pair has a rank: give the number of vertices to rank each pair among, such as %d", r.Metric, link.JobRanks)
 	case r.Sharing.Topology() == strategy.Sharded:
 		return errors.New("{topology} is sharded, and {task} link is learnt where each node has all edges: leave it out")

@@ -158,6 +158,7 @@ const (
 	lossKey   = "train.loss"
 	metricKey = "train.metric"
 	ranksKey  = "link.ranks"
+	hitsKey   = "link.hits"
 
 	decoderKey = "link.decoder"
 )
@@ -302,7 +303,13 @@ var settings = []setting{
 		func(r *Recipe, v string) error { return number(v, &r.Delta) }},
 	{nn.Option{Key: metricKey, Applies: "train", Values: strings.Join(metrics, "|"), Default: byTask((*task.Kind).MetricNames),
 		Help: "what the best epoch is best in, on the validation vertices"},
-		func(r *Recipe, v string) error { return word(v, func(v string) { r.Metric = v }, metrics...) }},
+		func(r *Recipe, v string) error {
+			if task.IsHits(v) {
+				r.Metric = v
+				return nil
+			}
+			return word(v, func(v string) { r.Metric = v }, metrics...)
+		}},
 	{nn.Option{Key: "train.class_weights", Applies: "train", Values: "W,W...|balanced", Default: "1 each",
 		Help: "weight of the loss of each class, or of a yes in each column; balanced: the rarer, the more"},
 		func(r *Recipe, v string) error {
@@ -339,11 +346,14 @@ var settings = []setting{
 		func(r *Recipe, v string) error {
 			return linked(r, func(s *link.Spec) error { return number(v, &s.Margin) })
 		}},
-	{nn.Option{Key: ranksKey, Applies: "{task} link", Values: "N|all", Default: strconv.Itoa(link.JobRanks),
-		Help: "drawn vertices among which evaluations rank the target of each pair, for mrr and hits; 0: they don't"},
+	{nn.Option{Key: ranksKey, Applies: "{task} link", Values: "N|all|given|given-source", Default: strconv.Itoa(link.JobRanks) + ", or given",
+		Help: "drawn vertices among which evaluations rank the target of each pair, for mrr and hits; 0: they don't; given: the pairs that the dataset has to compare with, all or those of the source"},
 		func(r *Recipe, v string) error {
 			return linked(r, func(s *link.Spec) error { return ranks(s, v) })
 		}},
+	{nn.Option{Key: hitsKey, Applies: "{task} link", Values: "K,K...", Default: "1,3,10",
+		Help: "up to three ranks up to which a pair is a hit, for the metrics hits_at_K"},
+		func(r *Recipe, v string) error { return linked(r, func(s *link.Spec) error { return hits(s, v) }) }},
 	{nn.Option{Key: "link.relation", Applies: "{task} link", Values: "NAME", Default: "all edges",
 		Help: "relation of a graph with types whose edges are learnt: others are for messages, and negatives are vertices at which it ends"},
 		func(r *Recipe, v string) error {

@@ -2,8 +2,9 @@ package task
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/link"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -25,17 +26,27 @@ var links = Kind{
 	make:    func(s Spec) Task { return pairs{link.NewLoss(cmp.Or(s.Links, link.Default()), s.Loss, s.Width)} },
 }
 
-// MRR is the mean of 1/rank of the pairs of a part. OfRanks are the metrics of ranks: that one, and
-// the shares of pairs with one of the first ranks.
+// MRR is the mean of 1/rank of the pairs of a part. OfRanks are the metrics of ranks of recipes that
+// name no hits: that one, and the shares of pairs with one of the first ranks.
 const MRR = "mrr"
 
-var OfRanks = append([]string{MRR}, hitNames()...)
+var OfRanks = append([]string{MRR}, hitNames(link.UsualHits)...)
 
-func hitNames() (names []string) {
-	for _, most := range link.HitsAt {
-		names = append(names, fmt.Sprintf("hits_at_%d", most))
+// hitsAt begins the names of the shares of pairs with a rank up to the number that ends them.
+const hitsAt = "hits_at_"
+
+func hitNames(at []int) (names []string) {
+	for _, most := range at {
+		names = append(names, hitsAt+strconv.Itoa(most))
 	}
 	return names
+}
+
+// IsHits reports whether a metric is the share of pairs with a rank up to some number.
+func IsHits(metric string) bool {
+	number, is := strings.CutPrefix(metric, hitsAt)
+	most, err := strconv.Atoi(number)
+	return is && err == nil && most > 0 && number == strconv.Itoa(most)
 }
 
 func ofRanks() (all []Metric) {
@@ -45,12 +56,17 @@ func ofRanks() (all []Metric) {
 	return all
 }
 
+// PairMetrics returns the names of the metrics of pairs.
+func PairMetrics(s *link.Spec) []string {
+	return append([]string{ROCAUC, AveragePrecision, MRR}, hitNames(s.HitsAt())...)
+}
+
 // OfPairs returns the metrics of scored pairs by name, with those of ranks if they were ranked.
-func OfPairs(s *link.Score, ranked bool) map[string]float64 {
+func OfPairs(s *link.Score, of *link.Spec, ranked bool) map[string]float64 {
 	all := map[string]float64{ROCAUC: s.Area, AveragePrecision: s.Precision}
 	if ranked {
 		all[MRR] = s.Reciprocal
-		for i, name := range hitNames() {
+		for i, name := range hitNames(of.HitsAt()) {
 			all[name] = s.Hits[i]
 		}
 	}

@@ -193,6 +193,9 @@ func MetricNamed(name string) Metric {
 			}
 		}
 	}
+	if IsHits(name) {
+		return Metric{Name: name, Ranked: true}
+	}
 	return Metric{}
 }
 

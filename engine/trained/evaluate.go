@@ -155,11 +155,14 @@ func (w *Weighed) suits(r *recipe.Recipe, about *dataset.About, names []string) 
 }
 
 // sameTriples returns an error unless the model has learned pairs with as many relations as triples
-// have; 0: edges are no triples, and their split is drawn.
+// have, or of a given split; 0: edges are no triples, and their split is drawn.
 func (w *Weighed) sameTriples(relations int) error {
-	switch of := w.relations(); {
+	divided := w.links != nil && w.links.Divided()
+	switch of := cmp.Or(w.links, link.Default()).Triples(); {
 	case of == relations:
 		return nil
+	case divided:
+		return errors.New("the model has learned edges with a given split, and those of the dataset have none: choose a dataset that has one, too")
 	case of == 0:
 		return fmt.Errorf("the model has learned links without relations, and the dataset has triples with %s: choose a dataset without a given split", recipe.Count(relations, "relation"))
 	case relations == 0:

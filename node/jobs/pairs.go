@@ -135,7 +135,7 @@ func (q *pairing) arrange(ctx context.Context) error {
 func (q *pairing) sources(v uint32) []int32 {
 	s, row := q.order.of(v)
 	all := s.Indices[s.Indptr[row]:s.Indptr[row+1]]
-	if q.Relation == nil && q.learnt == nil {
+	if given := s.Related != nil && s.Related.Given; q.Relation == nil && q.learnt == nil && !given {
 		return all
 	}
 	q.near = q.near[:0]
@@ -146,7 +146,8 @@ func (q *pairing) sources(v uint32) []int32 {
 			}
 			continue
 		}
-		if r, _, reversed := graph.TripleOf(int(number), s.Related.Triples()); r == *q.Relation && !reversed {
+		// Edges with a given split that are no triples have the relation 0, graph.PairEdge.
+		if r, _, reversed := graph.TripleOf(int(number), s.Related.Triples()); r == q.relation() && !reversed {
 			q.near = append(q.near, all[i])
 		}
 	}

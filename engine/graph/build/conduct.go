@@ -33,7 +33,7 @@ type Makers struct {
 // Shared reports whether a graph can be made by several nodes together.
 func Shared(src graph.Source) bool {
 	m := src.Meta()
-	return !m.Sparse && m.EdgeFeatures == 0 && m.Features <= pieceBytes/4
+	return !m.Sparse && m.Types == nil && m.EdgeFeatures == 0 && m.Features <= pieceBytes/4
 }
 
 // A conductor makes a dataset on several nodes.

@@ -85,6 +85,9 @@ func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
 	if err := categorizes(format, o); err != nil {
 		return nil, err
 	}
+	if format == "csv" || format == "parquet" {
+		return openTables(ctx, path, format, o)
+	}
 	return openers[format](ctx, path, o)
 }
 

@@ -59,7 +59,7 @@ func Relation(d plan.Dataset, name string) (*int, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !types.Triples() {
+	if !types.Triples() || types.Pairs {
 		return nil, fmt.Errorf("--relation is %s, and dataset %s has no triples: leave it out", name, d.Name)
 	}
 	place, err := types.Place(name)

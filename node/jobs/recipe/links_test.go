@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,13 @@ func TestRequestsForLinks(t *testing.T) {
 			t.Errorf("%s is %+v, want %+v", value, s, want)
 		}
 	}
+	r, err = of(api.TrainRequest{Task: "link", Set: []api.Setting{{Key: "link.hits", Value: "20, 50,100"}, {Key: "train.metric", Value: "hits_at_50"}}})
+	if err != nil || !slices.Equal(r.Links.Hits, []int{20, 50, 100}) || r.Metric != "hits_at_50" {
+		t.Errorf("hits at %d, the best by %s, %v", r.Links.Hits, r.Metric, err)
+	}
+	if r, err := of(api.TrainRequest{Task: "link", Set: []api.Setting{{Key: "link.hits", Value: "1,3,10"}}}); err != nil || r.Links.Hits != nil {
+		t.Errorf("the usual hits are written: %d, %v", r.Links.Hits, err)
+	}
 	for want, r := range map[string]api.TrainRequest{
 		"{link.width} is 0": {Task: "link", Set: []api.Setting{{Key: "link.width", Value: "0"}}},
 		"{link.decoder}=sum: it is one of dot, distmult, mlp":             {Task: "link", Set: []api.Setting{{Key: "link.decoder", Value: "sum"}}},
@@ -64,6 +72,11 @@ func TestRequestsForLinks(t *testing.T) {
 		`{link.ranks}=-1: "-1" is neither all nor a number`:               {Task: "link", Set: []api.Setting{{Key: "link.ranks", Value: "-1"}}},
 		"{train.metric} is hits_at_3, and {link.ranks} is 0":              {Task: "link", Set: []api.Setting{{Key: "link.ranks", Value: "0"}, {Key: "train.metric", Value: "hits_at_3"}}},
 		"{link.margin}=2 is for {train.loss}=margin, and this job's is b": {Task: "link", Set: []api.Setting{{Key: "link.margin", Value: "2"}}},
+		`{link.hits}=1,x: "x" is no whole number`:                         {Task: "link", Set: []api.Setting{{Key: "link.hits", Value: "1,x"}}},
+		"{link.hits} has 4 ranks":                                         {Task: "link", Set: []api.Setting{{Key: "link.hits", Value: "1,2,3,4"}}},
+		`{train.metric} is "hits_at_3": it is one of roc_auc, average_p`:  {Task: "link", Set: []api.Setting{{Key: "link.hits", Value: "20"}, {Key: "train.metric", Value: "hits_at_3"}}},
+		"{link.hits} says up to which ranks a pair is a hit, and {link.r": {Task: "link", Set: []api.Setting{{Key: "link.hits", Value: "20"}, {Key: "link.ranks", Value: "0"}}},
+		"{train.metric}=hits_at_03: it is one of":                         {Task: "link", Set: []api.Setting{{Key: "train.metric", Value: "hits_at_03"}}},
 		"{batch} is full":           {Task: "link", Batch: new(0)},
 		"the dataset has no labels": {},
 	} {

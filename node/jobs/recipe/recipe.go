@@ -198,6 +198,9 @@ func About(d plan.Dataset) dataset.About {
 		a.Relations, a.Ends, a.Starts = t.Seen(), t.Ends(), t.Starts()
 		if t.Given != nil {
 			a.Triples, a.Given = len(t.Relations), t.Given
+			if a.Pairs = t.Pairs; a.Pairs {
+				a.Against = t.Relations[graph.PairNegative].Edges
+			}
 		}
 	}
 	for _, s := range d.About.Splits {

@@ -21,7 +21,7 @@ var declared = Strategies.Declared()
 
 // LearnsRows reports whether a request has rows of vertices learnt.
 func LearnsRows(r *api.TrainRequest, d plan.Dataset) bool {
-	learns := d.About.Features == 0
+	learns := d.About.Features == 0 || About(d).Pairs && len(bareColumns(d)) == d.About.Features
 	for _, s := range r.Set {
 		if s.Key == recipe.EmbeddingsKey {
 			learns = s.Value != "off"

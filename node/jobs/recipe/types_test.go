@@ -177,3 +177,45 @@ func TestRecipesOfTriples(t *testing.T) {
 		t.Errorf("the dataset's split is %v now", types.Given)
 	}
 }
+
+// A recipe of edges with a given split says how many each part has, and compares them with given
+// pairs if there are some.
+func TestRecipesOfAGivenSplit(t *testing.T) {
+	of := func(features int, negatives uint64) plan.Dataset {
+		types := graph.GivenPairs(100, features, [3]uint64{700, 100, 200}, negatives)
+		d := sweepable
+		d.About.Features = max(1, features)
+		var err error
+		if d.About.Types, err = types.Text(); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	asked := api.TrainRequest{Dataset: "d", Model: "gcn", Task: "link"}
+	for negatives, ranks := range map[uint64]int{0: link.JobRanks, 50: link.Given} {
+		r, err := ofOne(asked, "", of(8, negatives), strategy.Place{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := r.Links; l.Relations != 0 || *l.Given != [3]uint64{700, 100, 200} || l.Split != [3]float64{0.7, 0.1, 0.2} || l.Ranks != ranks || l.Decoder != "dot" || r.Batch != 175 || r.Embeddings != 0 {
+			t.Errorf("batches of %d, %d columns of rows, and %+v", r.Batch, r.Embeddings, l)
+		}
+	}
+	bare := of(0, 50)
+	if r, err := ofOne(asked, "", bare, strategy.Place{}); err != nil || r.Embeddings == 0 || !slices.Equal(r.Bare, []int{0}) || !LearnsRows(&asked, bare) {
+		t.Errorf("without features %d columns are learnt of vertices with the column %v: %v", r.Embeddings, r.Bare, err)
+	}
+	asked.Set = []api.Setting{{Key: "link.ranks", Value: "given-source"}}
+	if r, err := ofOne(asked, "", of(8, 50), strategy.Place{}); err != nil || r.Links.Ranks != link.GivenOfSource {
+		t.Errorf("%+v, %v", r.Links, err)
+	}
+	if _, err := ofOne(asked, "", of(8, 0), strategy.Place{}); err == nil || !strings.Contains(err.Error(), "{link.ranks} is for pairs that a dataset has") {
+		t.Error(err)
+	}
+	if _, err := ofOne(asked, "", sweepable, strategy.Place{}); err == nil || !strings.Contains(err.Error(), "{link.ranks} is for pairs that a dataset has") {
+		t.Error(err)
+	}
+	if _, err := Relation(of(8, 0), "edge"); err == nil || !strings.Contains(err.Error(), "has no triples: leave it out") {
+		t.Error(err)
+	}
+}

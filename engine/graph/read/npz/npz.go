@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/given"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
@@ -35,7 +36,10 @@ func newNPZ(ctx context.Context, z *archive, o source.Options) (graph.Source, er
 	n.Info.Format = "npz"
 	n.Closer = z.close
 	matrix, list := z.has("adj_indptr", "adj_indices"), z.has("edge_index")
-	var err error
+	split, err := n.split()
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case matrix && list:
 		err = fmt.Errorf("%s holds edges both as edge_index and as adj_indptr and adj_indices: save it with one of them", z.name)
@@ -49,7 +53,33 @@ func newNPZ(ctx context.Context, z *archive, o source.Options) (graph.Source, er
 	if err != nil {
 		return nil, err
 	}
-	return &n.Assembled, nil
+	return n.divided(ctx, split)
+}
+
+// split finds the arrays that split the edges.
+func (n *npz) split() (split []given.Pairs, err error) {
+	for _, key := range n.keys {
+		place, is := given.PlaceOf(key)
+		if !is {
+			continue
+		}
+		a, err := n.pairs(key)
+		if err != nil {
+			return nil, err
+		}
+		split = append(split, given.Pairs{Place: place, Name: a.name, Read: func(ctx context.Context, yield func(graph.EdgeBatch) error) error {
+			return (&listedEdges{index: a, vertices: n.Info.Vertices}).read(ctx, yield)
+		}})
+	}
+	return split, nil
+}
+
+// divided returns the graph with the split that the archive has of its edges, if it has one.
+func (n *npz) divided(ctx context.Context, split []given.Pairs) (graph.Source, error) {
+	if len(split) == 0 {
+		return &n.Assembled, nil
+	}
+	return given.Of(ctx, &n.Assembled, split, n.o)
 }
 
 func (z *archive) arrays() string {
@@ -239,15 +269,18 @@ func (n *npz) claimed(ctx context.Context, count *array, proven bool) error {
 	return n.count(count, uint64(v))
 }
 
-func (n *npz) edgeIndex() (*array, error) {
-	a, err := n.array("edge_index")
+func (n *npz) edgeIndex() (*array, error) { return n.pairs("edge_index") }
+
+// pairs returns an array of two rows: sources and targets.
+func (n *npz) pairs(key string) (*array, error) {
+	a, err := n.array(key)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(a.Shape) != 2 || a.Shape[0] != 2:
 		what := ""
 		if len(a.Shape) == 2 && a.Shape[1] == 2 {
-			what = ", such as its transpose edge_index.T"
+			what = ", such as its transpose " + key + ".T"
 		}
 		return nil, a.wrong("it has the shape %s: save two rows, each edge's source and each edge's target%s", a.shaped(), what)
 	case a.Float() || a.DType.Kind == 'b':

@@ -136,6 +136,9 @@ func (g *ogb) readSplits(ctx context.Context, of string) error {
 		if len(g.Marks) == graph.MaxSplits {
 			return fmt.Errorf("%s holds more than %d splits: leave some out", g.folder, graph.MaxSplits)
 		}
+		if err := g.pickled(ctx, split); err != nil {
+			return err
+		}
 		m := source.Marking{Vertices: g.Info.Vertices, Memory: g.memory}
 		if err := m.Room(1); err != nil {
 			return err
@@ -147,6 +150,20 @@ func (g *ogb) readSplits(ctx context.Context, of string) error {
 			}
 		}
 		g.Marks = append(g.Marks, m.Splits[0])
+	}
+	return nil
+}
+
+// pickled returns an error if a split is in files of PyTorch, as link datasets have theirs.
+func (g *ogb) pickled(ctx context.Context, split string) error {
+	found, err := g.tree.list(ctx, "split/"+split)
+	if err != nil {
+		return fmt.Errorf("list the files of split/%s: %w", split, err)
+	}
+	for _, f := range found {
+		if f.name == "valid.pt" || f.name == "test.pt" {
+			return fmt.Errorf("split/%s/%s holds Python objects, as the split of edges of a link dataset does, and loading them can run anything: if you trust it, save an archive of NumPy with edge_index, x, edges_valid, edges_test, negatives_valid and negatives_test, and import that", split, f.name)
+		}
 	}
 	return nil
 }

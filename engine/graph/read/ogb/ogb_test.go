@@ -32,6 +32,17 @@ func TestOGBTables(t *testing.T) {
 	}
 }
 
+// The split of a link dataset is in files of PyTorch: the answer says what to save instead.
+func TestSplitsOfEdgesAreNotUnpickled(t *testing.T) {
+	f := readtest.Folder{}
+	for path, text := range readtest.OGB() {
+		if !strings.HasPrefix(path, "split/") {
+			f[path] = text
+		}
+	}
+	readtest.Refused(t, Open, f.With("split/time/train.pt", "x").With("split/time/valid.pt", "x").With("split/time/test.pt", "x").Write(t), source.Options{}, "save an archive of NumPy with edge_index, x, edges_valid, edges_test")
+}
+
 func checkOGB(t *testing.T, h *readtest.Held) {
 	t.Helper()
 	if want := [][2]uint32{{0, 1}, {1, 2}, {2, 0}, {3, 3}}; !slices.Equal(h.Edges, want) {

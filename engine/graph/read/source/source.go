@@ -32,6 +32,8 @@ type Options struct {
 	// TypeColumn and RelationColumn are the names of the columns of tables that say the type of a
 	// vertex and the relation of an edge; NoColumn for none, "" for those that are called so.
 	TypeColumn, RelationColumn string
+	// Beside are the names of files of a folder that are read by another reader: no note names them.
+	Beside []string
 	// Memory bounds what the source holds, in bytes; 0: no bound.
 	Memory uint64
 	// Admit returns an error if a graph of a format may not be opened: it is asked once the format is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
@@ -38,6 +39,7 @@ func Open(ctx context.Context, path, format string, o source.Options) (graph.Sou
 	if err != nil {
 		return nil, nil, err
 	}
+	found.unused = slices.DeleteFunc(found.unused, func(name string) bool { return slices.Contains(o.Beside, name) })
 	set, err := openTableSet(ctx, found, openingOf(o))
 	if err != nil {
 		return nil, nil, err

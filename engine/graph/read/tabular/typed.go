@@ -101,8 +101,8 @@ type Links struct {
 	instead string // what else can be done if one is not
 }
 
-// OpenLinks opens a table of edges. Its weights are not read.
-func OpenLinks(ctx context.Context, path string, memory uint64) (*Links, error) {
+// OpenLinks opens a table of edges. Its weights are not read. of says in sentences which nodes are its ends.
+func OpenLinks(ctx context.Context, path, of string, memory uint64) (*Links, error) {
 	if err := checkTable(ctx, path, tableEnding(path)); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func OpenLinks(ctx context.Context, path string, memory uint64) (*Links, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Links{table: t, of: " of its type"}, nil
+	return &Links{table: t, of: of}, nil
 }
 
 // Weighted reports whether there are weights.

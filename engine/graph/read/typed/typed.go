@@ -272,7 +272,7 @@ func (g *Graph) names() (names []string) {
 }
 
 func (g *Graph) table(ctx context.Context, r *relation, path, file string, o source.Options) error {
-	links, err := tabular.OpenLinks(ctx, path, o.Memory)
+	links, err := tabular.OpenLinks(ctx, path, " of its type", o.Memory)
 	if err != nil {
 		return err
 	}

@@ -9,17 +9,20 @@ const known = {
   roc_auc: { title: "ROC-AUC", format: share },
   average_precision: { title: "Average precision", format: share },
   mrr: { title: "MRR", format: figure },
-  hits_at_1: { title: "Hits@1", format: share },
-  hits_at_3: { title: "Hits@3", format: share },
-  hits_at_10: { title: "Hits@10", format: share },
   rmse: { title: "RMSE", format: figure, lower: true },
   mae: { title: "MAE", format: figure, lower: true },
   r2: { title: "R²", format: figure },
 };
 const most = 8;
 
+// hits returns how the share of pairs with a rank up to some number is shown; nothing of other metrics.
+function hits(name) {
+  const at = /^hits_at_([0-9]+)$/.exec(name);
+  return at ? { title: `Hits@${at[1]}`, format: share, at: Number(at[1]) } : undefined;
+}
+
 // described returns how a metric is shown; those of a later version by their names.
-const described = (name) => ({ name, ...(Object.hasOwn(known, name) ? known[name] : { title: name, format: figure }) });
+const described = (name) => ({ name, ...(Object.hasOwn(known, name) ? known[name] : hits(name) ?? { title: name, format: figure }) });
 
 // main returns the metric that epochs, or the best ones of several models, are compared by.
 export const main = (all) => described(all.find((e) => e?.metric)?.metric || "accuracy");
@@ -35,7 +38,9 @@ export function metricNames(epochs) {
   const names = new Set(epochs.flatMap((e) => ["train", "val", "test"].flatMap((part) => Object.keys(e.metrics?.[part] || {}))));
   if (epochs.some((e) => ["train", "val", "test"].some((part) => Number.isFinite(e[`${part}_acc`])))) names.add("accuracy");
   const order = Object.keys(known);
-  const at = (name) => (order.includes(name) ? order.indexOf(name) : order.length);
+  const last = order.indexOf("mrr");
+  // Hits follow the mean of ranks, the lowest first.
+  const at = (name) => (order.includes(name) ? order.indexOf(name) : hits(name) ? last + 1 - 1 / (1 + hits(name).at) : order.length);
   return [...names].sort((a, b) => at(a) - at(b)).slice(0, most).map(described);
 }
 
