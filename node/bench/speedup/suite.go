@@ -150,8 +150,8 @@ func cells() (all []Cell) {
 }
 
 // sizes returns how many nodes there are on a network, one number after the other.
-func (w network) sizes() (all []int) {
-	for _, by := range w.ways {
+func (n network) sizes() (all []int) {
+	for _, by := range n.ways {
 		all = append(all, by.sizes...)
 	}
 	slices.Sort(all)
