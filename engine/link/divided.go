@@ -2,6 +2,7 @@ package link
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -45,10 +46,13 @@ func (p *Pairs) divided(sources []int32, numbers []float32, target uint32) {
 func (p *Pairs) compared() error {
 	for part := graph.Validation; part <= graph.Test; part++ {
 		slices.SortFunc(p.Against[part], compare)
+		if p.Ranks == GivenOfSource && len(p.Of[part]) > 0 && len(p.Against[part]) > 0 && !slices.ContainsFunc(p.Of[part], func(of Pair) bool { return len(p.ofSource(part, of.Source)) > 0 }) {
+			return fmt.Errorf("no edge of %s has a given pair of its source, which {link.ranks}=given-source compares it with: give {link.ranks}=given", [...]string{graph.Validation: "validation", graph.Test: "test"}[part])
+		}
 		if len(p.given(part)) > 0 || p.Ranks >= All || len(p.Of[part]) == 0 {
 			continue
 		}
-		return errors.New("the dataset has no pairs to compare its edges of validation and test with, as {link.ranks} says: choose the dataset that the recipe was made for")
+		return errors.New("the dataset has no pairs to compare its edges of validation and test with, which {link.ranks}=given or given-source asks for: choose a dataset that has some")
 	}
 	return nil
 }

@@ -218,6 +218,17 @@ func TestScoringGivenPairsEnds(t *testing.T) {
 	}
 }
 
+// Where no edge has a given pair of its source, ranks by source would say 0 of nothing.
+func TestGivenPairsOfOtherSources(t *testing.T) {
+	p, _ := ofDivided(t, true, func(s *Spec) { s.Ranks = GivenOfSource })
+	for i := range p.Against[graph.Test] {
+		p.Against[graph.Test][i].Source = uint32(p.whole.Vertices())
+	}
+	if err := p.compared(); err == nil || !strings.Contains(err.Error(), "no edge of test has a given pair of its source") {
+		t.Error(err)
+	}
+}
+
 // What a dataset does not have can't be compared with.
 func TestGivenPairsThatAreMissing(t *testing.T) {
 	shards, types := enginetest.Divided(t, 3, false)

@@ -3,6 +3,8 @@ package recipe
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/hopmesh/hopmesh/engine/nn"
 )
 
 // A From names the weights that training starts from: those of the model of another job.
@@ -40,8 +42,10 @@ const deepest = 3
 // depth returns in how many lists the seed stands.
 func (r *Recipe) depth() int {
 	switch {
-	case r.Links != nil && (len(r.Links.Hits) > 0 || r.Links.Divided()):
-		return deepest // hits of one's own, and a given split of edges that are no triples
+	case r.Links != nil && (len(r.Links.Hits) > 0 || r.Links.Divided()), r.Model.Model == nn.Program && (r.Model.Weighted || r.Model.Relations > 0):
+		// Hits of one's own, a given split of edges that are no triples, and edges of which programs
+		// read weights or relations.
+		return deepest
 	case r.EmbeddingsAt != "":
 		return 2 // on which nodes learnt rows are
 	case r.From != nil || r.Embeddings > 0 || r.Links != nil && r.Links.From != "":

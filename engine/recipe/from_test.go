@@ -6,8 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/link"
+	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/task"
 )
 
 // A recipe that starts from a model is read as it was written, but not by a program that does not
@@ -46,6 +50,46 @@ func TestRecipesThatStartFromAModel(t *testing.T) {
 			t.Errorf("a program that draws negatives from all vertices reads %s: %v", text, err)
 		}
 		again = recipe.Recipe{}
+		if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, r) {
+			t.Errorf("%s was read as %+v, %v", text, again, err)
+		}
+	}
+}
+
+// A node of an earlier version takes pairs with a given split for triples. Its recipe is refused.
+func TestTriplesAreNoPairs(t *testing.T) {
+	about := dataset.About{Vertices: 50, Edges: 300, Features: 3, Triples: 2, Given: &[3]uint64{200, 20, 20}}
+	r := recipe.DefaultRecipe("gcn")
+	r.Learn(task.Named("link"))
+	r.Batch = 20
+	if err := r.LearnTriples(about, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check(about, strategies.All); err != nil {
+		t.Errorf("triples: %v", err)
+	}
+	about.Pairs = true
+	if err := r.Check(about, strategies.All); err == nil || !strings.Contains(err.Error(), "are pairs with a given split") {
+		t.Errorf("pairs: %v", err)
+	}
+}
+
+// A program that knows no weights and relations of a loader's edges would leave them out: it reads no
+// recipe that has them.
+func TestRecipesOfProgramsThatReadEdges(t *testing.T) {
+	type before recipe.Recipe // has no methods
+	for _, of := range []nn.Spec{{Model: nn.Program}, {Model: nn.Program, Weighted: true}, {Model: nn.Program, Relations: 3}, {Model: "rgcn", Relations: 3}} {
+		r := recipe.DefaultRecipe("gcn")
+		r.Model = of
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readable := of.Model != nn.Program || !of.Weighted && of.Relations == 0
+		if err := json.Unmarshal(text, new(before)); err == nil != readable {
+			t.Errorf("an earlier program reads %s: %v", text, err)
+		}
+		var again recipe.Recipe
 		if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, r) {
 			t.Errorf("%s was read as %+v, %v", text, again, err)
 		}

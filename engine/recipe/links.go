@@ -144,6 +144,8 @@ func (r *Recipe) checkLinks(about dataset.About) error {
 		return errors.New("the recipe learns edges with a given split, and those of the dataset have none: choose the dataset that it was made for")
 	case r.Links.Given == nil && about.Pairs:
 		return errors.New("the edges of the dataset have a given split, and the recipe draws one: choose the dataset that it was made for")
+	case about.Pairs && !r.Links.Divided():
+		return errors.New("the recipe learns triples, and the edges of the dataset are pairs with a given split: upgrade the node that began the job, and begin it anew")
 	case r.Model.Related() && r.Links.Divided():
 		return fmt.Errorf("%s sees edges by relation, and those of the dataset have none: choose another {model}", r.Model.Named())
 	case r.Links.Triples() != about.Triples && about.Triples == 0:
@@ -156,6 +158,8 @@ func (r *Recipe) checkLinks(about dataset.About) error {
 		return fmt.Errorf("%s sees edges by relation, and {task} link learns those of one: name it with {link.relation}", r.Model.Named())
 	case about.Edges == 0 || about.Vertices < 2:
 		return errors.New("the dataset has no edges to learn: import it again from a source that has some")
+	case r.Split != 0 && r.Links.Given != nil:
+		return fmt.Errorf("{split} is %d, and the edges of the dataset have a split of their own: leave it out", r.Split)
 	case r.Split != 0:
 		return fmt.Errorf("{split} is %d, and {task} link splits edges and not vertices: leave it out, and give {edge-split}", r.Split)
 	case r.Weights != nil || r.Balanced:

@@ -56,14 +56,20 @@ func mean(to, rows []float32) {
 	}
 }
 
-// follow makes the matrices of the block's entries, whose features are there.
-func (b *Block) follow(f Form) {
-	a, n := &b.along, b.Entries()
+// describeLoops sets the features of added self-loops, once no more entries are removed.
+func (b *Block) describeLoops(f Form) {
+	a := &b.along
 	a.Columns = f.EdgeFeatures
-	for _, target := range a.loops { // here, since entries may have been removed
+	for _, target := range a.loops {
 		first, end := int(b.Indptr[target])*a.Columns, int(b.Indptr[target+1])*a.Columns
 		mean(a.Rows[first:first+a.Columns], a.Rows[first+a.Columns:end])
 	}
+}
+
+// follow makes the matrices of the block's entries, whose features are there.
+func (b *Block) follow(f Form) {
+	b.describeLoops(f)
+	a, n := &b.along, b.Entries()
 	for len(a.places) <= n {
 		a.counts, a.places = append(a.counts, int64(len(a.counts))), append(a.places, int32(len(a.places)))
 	}
@@ -85,7 +91,8 @@ func (b *Block) bare(f Form) {
 	if f.EdgeFeatures == 0 {
 		return
 	}
-	b.along.Columns, b.Along = f.EdgeFeatures, &b.along
+	b.describeLoops(f)
+	b.Along = &b.along
 }
 
 // transposeAlong builds the transposes of what follow has made.

@@ -110,7 +110,7 @@ func (b *Block) transposeApart() {
 func (f Form) RelatedBytes(z Size, back bool) uint64 {
 	switch {
 	case f.Plain:
-		return 4 * uint64(f.EdgeFeatures) * uint64(z.Entries)
+		return 4*uint64(f.EdgeFeatures)*uint64(z.Entries) + f.addedBytes(z)
 	case f.Relations == 0:
 		return f.alongBytes(z)
 	case f.Together:

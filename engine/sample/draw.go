@@ -300,7 +300,7 @@ func (s *Sampler) normalise(values []float32, sources []int32, v uint32) {
 	}
 }
 
-// describe appends the features of the rows' entries. Those of added self-loops are left for follow.
+// describe appends the features of the rows' entries. Those of added self-loops are left for describeLoops.
 func (s *Sampler) describe(f *flock, block *Block, targets []uint32) {
 	columns, positions := s.o.Form.EdgeFeatures, f.positions
 	to := slices.Grow(block.along.Rows, columns*f.entries)

@@ -53,11 +53,12 @@ func TestPlainBlocksHaveRelations(t *testing.T) {
 // Features of edges come without matrices, in the order of entries, with the edges' own weights.
 func TestPlainBlocksHaveFeaturesOfEdges(t *testing.T) {
 	to := topology(t, describedShards(true))
-	form := Form{Weighting: Own, EdgeFeatures: 2, Plain: true}
-	for _, fanout := range []int{0, 3} {
+	for i := range 4 {
+		fanout, loops := []int{0, 3}[i&1], i&2 != 0
+		form := Form{Weighting: Own, EdgeFeatures: 2, Plain: true, SelfLoops: loops}
 		s := New(to, Options{Fanouts: []int{fanout, fanout}, Seed: 3, Form: form})
 		var b Batch
-		for step := range uint64(2) { // memory is used again
+		for step := range uint64(3) { // memory is used again
 			if err := s.Sample(t.Context(), &b, 1, step, []uint32{7, 31}); err != nil {
 				t.Fatal(err)
 			}
@@ -66,15 +67,20 @@ func TestPlainBlocksHaveFeaturesOfEdges(t *testing.T) {
 				if block.Along == nil || block.Along.Sources.Indptr != nil || len(block.Along.Rows) != 2*block.Entries() {
 					t.Fatalf("fan-out %d: %+v of %d entries", fanout, block.Along, block.Entries())
 				}
-				if size := (Size{Targets: block.Rows, Sources: block.Cols, Entries: block.Entries()}); form.RelatedBytes(size, true) != uint64(4*len(block.Along.Rows)) {
-					t.Errorf("%d bytes are forecast", form.RelatedBytes(size, true))
+				size, taken := Size{Targets: block.Rows, Sources: block.Cols, Entries: block.Entries()}, uint64(4*len(block.Along.Rows)+4*len(block.Along.loops))
+				if bytes := form.RelatedBytes(size, true); bytes < taken || bytes > taken+uint64(4*block.Rows) {
+					t.Errorf("%d bytes are forecast, and %d taken", bytes, taken)
 				}
 				for target := range block.Rows {
-					for e := block.Indptr[target]; e < block.Indptr[target+1]; e++ {
+					sum, count := [2]float32{}, float32(0)
+					for e := block.Indptr[target+1] - 1; e >= block.Indptr[target]; e-- {
 						v, u := block.Vertices[target], block.Vertices[block.Indices[e]]
-						if row := [2]float32(block.Along.Rows[2*e:]); row != [2]float32{float32(v), float32(u)} || block.Values[e] != float32(u)/8 {
-							t.Fatalf("fan-out %d: the edge from %d to %d has %v and the weight %v", fanout, u, v, row, block.Values[e])
+						row := [2]float32(block.Along.Rows[2*e:])
+						own := row == [2]float32{float32(v), float32(u)} && block.Values[e] == float32(u)/8
+						if added := loops && u == v && e == block.Indptr[target]; !own && (!added || !closeTo(row, sum, max(1, count))) {
+							t.Fatalf("fan-out %d, loops=%v: the edge from %d to %d has %v and the weight %v", fanout, loops, u, v, row, block.Values[e])
 						}
+						sum[0], sum[1], count = sum[0]+row[0], sum[1]+row[1], count+1
 					}
 				}
 			}

@@ -75,6 +75,9 @@ func Evaluate(ctx context.Context, model string, shards []*graph.Shard, o Evalua
 		return nil, fmt.Errorf("{split} is %d, and a model of {task} link has edges split, and not vertices: leave it out", r.Split)
 	}
 	about := dataset.Describe(shards)
+	if about.Pairs = w.links != nil && w.links.Divided(); graph.TypesOf(shards) != nil { // else shards do not say it
+		about.Pairs = graph.TypesOf(shards).Pairs
+	}
 	if err := w.suits(&r, &about, o.ClassNames); err != nil {
 		return nil, err
 	}
@@ -136,7 +139,7 @@ func (w *Weighed) suits(r *recipe.Recipe, about *dataset.About, names []string) 
 		if about.Edges == 0 || about.Vertices < 2 {
 			return errors.New("the dataset has no edges to find: choose another")
 		}
-		return w.sameTriples(about.Triples)
+		return w.sameTriples(about.Triples, about.Pairs)
 	}
 	has := task.For(about.Targets)
 	switch {
@@ -155,12 +158,17 @@ func (w *Weighed) suits(r *recipe.Recipe, about *dataset.About, names []string) 
 }
 
 // sameTriples returns an error unless the model has learned pairs with as many relations as triples
-// have, or of a given split; 0: edges are no triples, and their split is drawn.
-func (w *Weighed) sameTriples(relations int) error {
+// have, or of a given split; 0: edges are no triples, and their split is drawn. pairs means that they
+// are no triples, and their split is given.
+func (w *Weighed) sameTriples(relations int, pairs bool) error {
 	divided := w.links != nil && w.links.Divided()
 	switch of := cmp.Or(w.links, link.Default()).Triples(); {
-	case of == relations:
+	case of == relations && divided == pairs:
 		return nil
+	case of == 0 && pairs:
+		return errors.New("the model has learned edges with a drawn split, and those of the dataset have a given one: choose a dataset whose split is drawn")
+	case pairs:
+		return fmt.Errorf("the model has learned triples with %s, and the edges of the dataset have no relations: choose the dataset on which it was trained", recipe.Count(of, "relation"))
 	case divided:
 		return errors.New("the model has learned edges with a given split, and those of the dataset have none: choose a dataset that has one, too")
 	case of == 0:

@@ -45,7 +45,7 @@ func (w *Weighed) Starts(r *recipe.Recipe, about dataset.About, names []string) 
 		return fmt.Errorf("the model decodes pairs by %s, and this job's would by %s: leave {link.decoder} out", w.decoder, r.Links.Decoder)
 	}
 	if kind.Pairs {
-		if err := w.sameTriples(r.Links.Triples()); err != nil {
+		if err := w.sameTriples(r.Links.Triples(), r.Links.Divided()); err != nil {
 			return err
 		}
 		if was, now := cmp.Or(w.links, link.Default()).Relation, r.Links.Relation; was != nil && now != nil && r.Model.Related() && was.Name == now.Name && was.Number != now.Number {

@@ -34,7 +34,7 @@ func TestTablesThatSplitEdges(t *testing.T) {
 		"negatives_train.csv": "1,2\n",
 	}
 	h := readtest.MustHold(t, Open, integers.Write(t), source.Options{})
-	want := [][3]int{{0, 1, 0}, {1, 2, 0}, {0, 2, 4}, {0, 4, 5}, {1, 3, 6}, {3, 4, 6}, {2, 3, 6}, {4, 1, 7}, {0, 3, 7}}
+	want := [][3]int{{0, 1, 0}, {1, 2, 0}, {0, 2, 4}, {0, 4, 5}, {1, 3, 6}, {2, 3, 6}, {3, 4, 6}, {0, 3, 7}, {4, 1, 7}}
 	if got := numbered(h); !slices.Equal(got, want) {
 		t.Errorf("edges %v, want %v", got, want)
 	}
@@ -42,7 +42,7 @@ func TestTablesThatSplitEdges(t *testing.T) {
 		t.Errorf("%+v of %+v", m.Types, m)
 	}
 	notes := strings.Join(h.Notes, "\n")
-	if !strings.Contains(notes, "splits: negatives_train.csv.") || strings.Contains(notes, "edges_valid") {
+	if !strings.Contains(notes, "negatives_valid and negatives_test: negatives_train.csv.") || strings.Contains(notes, "edges_valid.tsv") {
 		t.Errorf("notes %s", notes)
 	}
 	text := readtest.Folder{"edges.csv": "ann,bob\nbob,cid\n", "edges_test.csv": "cid,ann\n"}

@@ -6,6 +6,7 @@
 package given
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,10 @@ type Pairs struct {
 // pair is one of a part.
 type pair struct{ source, target uint32 }
 
+func compare(a, b pair) int {
+	return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.target, b.target))
+}
+
 const pairBytes, keyBytes = 8, 8
 
 // A Graph is a source with a split of its edges.
@@ -57,10 +62,10 @@ type Graph struct {
 	meta     graph.Meta
 	bare     bool // the source has no features
 	mirrored bool
-	train    uint64 // edges of the source that stay
-	loops    uint64 // of these, from a vertex to itself
-	held     [graph.Test + 1][2][]pair
-	keys     []uint64 // of edges of validation and test, in either direction, ascending
+	train    uint64                    // edges of the source that stay
+	loops    uint64                    // of these, from a vertex to itself
+	held     [graph.Test + 1][2][]pair // sorted, none twice
+	keys     []uint64                  // of edges of validation and test, in either direction, ascending
 	memory   source.Memory
 	notes    []string
 }
@@ -136,7 +141,7 @@ func side(negative bool) int {
 
 // read holds the pairs of a place.
 func (g *Graph) read(ctx context.Context, of Pairs) error {
-	to, loops := &g.held[of.Part][side(of.Negative)], 0
+	to, loops, weighted := &g.held[of.Part][side(of.Negative)], 0, false
 	err := of.Read(ctx, func(b graph.EdgeBatch) (err error) {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -144,6 +149,7 @@ func (g *Graph) read(ctx context.Context, of Pairs) error {
 		if *to, err = source.Enlarge(&g.memory, *to, len(b.Src), pairBytes); err != nil {
 			return err
 		}
+		weighted = weighted || b.Weights != nil
 		for i, src := range b.Src {
 			if src == b.Dst[i] {
 				loops++
@@ -155,6 +161,15 @@ func (g *Graph) read(ctx context.Context, of Pairs) error {
 	})
 	if err == nil && len(*to) == 0 {
 		err = fmt.Errorf("%s holds no pairs of two vertices: leave it out", of.Name)
+	}
+	slices.SortFunc(*to, compare)
+	if all := len(*to); err == nil {
+		if *to = slices.Compact(*to); len(*to) < all {
+			g.note("%s: %d pairs stand there more than once, and count once.", of.Name, all-len(*to))
+		}
+	}
+	if weighted {
+		g.note("%s: weights are not taken.", of.Name)
 	}
 	if loops > 0 {
 		g.note("%s: %d pairs of a vertex with itself were left out.", of.Name, loops)
@@ -186,6 +201,17 @@ func (g *Graph) index() error {
 	}
 	slices.Sort(g.keys)
 	g.keys = slices.Compact(g.keys)
+	wrong := 0
+	for part := range g.held {
+		for _, of := range g.held[part][1] {
+			if !g.trains(of.source, of.target) {
+				wrong++
+			}
+		}
+	}
+	if wrong > 0 {
+		g.note("%d given pairs to compare with are edges of validation or test, in one direction or the other: evaluations take them for pairs that are no edges.", wrong)
+	}
 	if both > 0 {
 		g.note("%d edges of test are edges of validation, too, in one direction or the other.", both)
 	}
@@ -198,9 +224,21 @@ func (g *Graph) trains(src, dst uint32) bool {
 	return !held
 }
 
+// negative reports whether a pair is to be compared with, in either direction.
+func (g *Graph) negative(src, dst uint32) bool {
+	for part := range g.held {
+		for _, of := range [...]pair{{src, dst}, {dst, src}} {
+			if _, is := slices.BinarySearchFunc(g.held[part][1], of, compare); is {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // count counts the edges that stay.
 func (g *Graph) count(ctx context.Context) error {
-	left := uint64(0)
+	left, wrong := uint64(0), 0
 	err := g.Source.Edges(ctx, func(b graph.EdgeBatch) error {
 		for i, src := range b.Src {
 			switch {
@@ -209,6 +247,9 @@ func (g *Graph) count(ctx context.Context) error {
 				continue
 			case src == b.Dst[i]:
 				g.loops++
+			}
+			if g.negative(src, b.Dst[i]) {
+				wrong++
 			}
 			g.train++
 		}
@@ -219,6 +260,9 @@ func (g *Graph) count(ctx context.Context) error {
 		return err
 	case g.train == g.loops:
 		return errors.New("all edges of the graph are edges of validation or test, too: the edges of the graph itself are those for training, so add some")
+	}
+	if wrong > 0 {
+		g.note("%d edges for training are given pairs to compare with, too, in one direction or the other: evaluations take them for pairs that are no edges.", wrong)
 	}
 	if left > 0 {
 		g.note("%d edges of the graph are edges of validation or test, too, in one direction or the other: they were left out of training.", left)

@@ -49,7 +49,7 @@ func TestEdgesOfEachPart(t *testing.T) {
 	src := of([2]uint32{0, 1}, [2]uint32{1, 2}, [2]uint32{2, 2}, [2]uint32{3, 2}, [2]uint32{4, 0}, [2]uint32{0, 1})
 	g, err := Of(t.Context(), src, []Pairs{
 		pairs("edges_valid", [2]uint32{2, 3}, [2]uint32{5, 5}, [2]uint32{1, 4}), pairs("edges_test", [2]uint32{0, 4}, [2]uint32{4, 1}, [2]uint32{5, 0}),
-		pairs("negatives_valid", [2]uint32{0, 5}), pairs("negatives_test", [2]uint32{3, 5}, [2]uint32{0, 1}),
+		pairs("negatives_valid", [2]uint32{0, 5}), pairs("negatives_test", [2]uint32{3, 5}, [2]uint32{0, 1}, [2]uint32{3, 5}),
 	}, source.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestEdgesOfEachPart(t *testing.T) {
 		number         int
 	}
 	train := []edge{{0, 1, 0}, {1, 2, 0}, {2, 2, 0}, {0, 1, 0}}
-	rest := []edge{{2, 3, 4}, {1, 4, 4}, {0, 5, 5}, {0, 4, 6}, {4, 1, 6}, {5, 0, 6}, {3, 5, 7}, {0, 1, 7}}
+	rest := []edge{{1, 4, 4}, {2, 3, 4}, {0, 5, 5}, {0, 4, 6}, {4, 1, 6}, {5, 0, 6}, {0, 1, 7}, {3, 5, 7}}
 	mirrored := []edge{{0, 1, 0}, {1, 0, 0}, {1, 2, 0}, {2, 1, 0}, {2, 2, 0}, {0, 1, 0}, {1, 0, 0}}
 	for _, want := range [][]edge{slices.Concat(train, rest), slices.Concat(mirrored, rest)} {
 		h, err := readtest.Hold(t.Context(), g)
@@ -90,7 +90,7 @@ func TestEdgesOfEachPart(t *testing.T) {
 		t.Error("other nodes can make shards of a graph with types")
 	}
 	notes := strings.Join(g.Notes(), "\n")
-	for _, want := range []string{"edges_valid: 1 pairs of a vertex with itself", "1 edges of test are edges of validation, too", "2 edges of the graph are edges of validation or test, too", "4 for training, 2 for validation and 3 for test", "compare these with 1 and 2 given pairs"} {
+	for _, want := range []string{"edges_valid: 1 pairs of a vertex with itself", "1 edges of test are edges of validation, too", "negatives_test: 1 pairs stand there more than once", "1 given pairs to compare with are edges of validation or test", "2 edges for training are given pairs to compare with, too", "2 edges of the graph are edges of validation or test, too", "4 for training, 2 for validation and 3 for test", "compare these with 1 and 2 given pairs"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no note has %q:\n%s", want, notes)
 		}

@@ -52,7 +52,7 @@ func TestNodesSayWhatTheyAre(t *testing.T) {
 		if got != "ann bob cy[a b] [1 0 1] [[1 2 3]] map[ann:[30 1.5] bob:[40 2] cy:[50 1]]" {
 			t.Errorf("%s: %s", name, got)
 		}
-		for _, want := range []string{"not taken as features: name.", "Not read, since the names are none of edges, nodes, features, labels and splits: README.md, extra.csv.", ": labels are in the column "} {
+		for _, want := range []string{"not taken as features: name.", "Not read, since the names are none of edges, nodes, features, labels, splits, edges_valid, edges_test, negatives_valid and negatives_test: README.md, extra.csv.", ": labels are in the column "} {
 			if n := slices.IndexFunc(s.Notes(), func(n string) bool { return strings.Contains(n, want) }); n < 0 {
 				t.Errorf("%s: %q has no %q", name, s.Notes(), want)
 			}

@@ -230,7 +230,7 @@ func (f *tableFiles) note() string {
 	if len(f.unused) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Not read, since the names are none of edges, nodes, features, labels and splits: %s.", source.Listed(f.unused))
+	return fmt.Sprintf("Not read, since the names are none of edges, nodes, features, labels, splits, edges_valid, edges_test, negatives_valid and negatives_test: %s.", source.Listed(f.unused))
 }
 
 // file returns where a kind of table lies, and whether it is columns of a table of nodes.

@@ -105,6 +105,12 @@ func (g *Graph) open(ctx context.Context, path string, o source.Options) error {
 	if err := g.openEdges(ctx, files.Join(path, edgesFolder), o); err != nil {
 		return err
 	}
+	if all, err := files.List(ctx, path); err == nil {
+		ours := func(name string) bool { return name == nodesFolder || name == edgesFolder }
+		if note := source.NotReadOf(files.Base(path), all, ours); note != "" {
+			g.notes = append(g.notes, note)
+		}
+	}
 	if err := g.number(); err != nil {
 		return err
 	}

@@ -233,3 +233,15 @@ func TestRefused(t *testing.T) {
 		t.Errorf("64 bytes: %v", err)
 	}
 }
+
+// What lies beside the two folders is named.
+func TestFilesBesideTheFolders(t *testing.T) {
+	files := maps.Clone(library)
+	files["edges_test.csv"] = "src,dst\n0,1\n"
+	if notes := strings.Join(open(t, files).Notes(), "\n"); !strings.Contains(notes, ": edges_test.csv.") || strings.Contains(notes, ": nodes") {
+		t.Errorf("notes %s", notes)
+	}
+	if notes := strings.Join(open(t, library).Notes(), "\n"); strings.Contains(notes, "Not read") {
+		t.Errorf("notes of the folders alone %s", notes)
+	}
+}
