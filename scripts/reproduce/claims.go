@@ -214,17 +214,18 @@ func grappa() paper {
 }
 
 // pairs returns the finished rows of a way beside those of a baseline, where the row's name holds a
-// part.
+// part. A row that several tables have counts once.
 func pairs(means []runs.Sum, baseline, part, way string) (list [][2]runs.Sum) {
+	known := map[string]bool{}
 	for _, m := range means {
 		row, is := strings.CutSuffix(m.Row, "/"+way)
-		if !is || !strings.Contains(m.Row, part) || m.Done < m.Seeds {
+		if !is || !strings.Contains(m.Row, part) || m.Done < m.Seeds || known[row] {
 			continue
 		}
-		for _, one := range means {
-			if one.Row == row+"/"+baseline && one.Done == one.Seeds {
-				list = append(list, [2]runs.Sum{one, m})
-			}
+		one := slices.IndexFunc(means, func(o runs.Sum) bool { return o.Row == row+"/"+baseline && o.Done == o.Seeds })
+		if one >= 0 {
+			known[row] = true
+			list = append(list, [2]runs.Sum{means[one], m})
 		}
 	}
 	return list
