@@ -184,7 +184,7 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 
 // oneThread reports whether one thread is to compute, by the share of processors that the daemon has.
 // Go takes two at least. These would use up what the kernel grants for a period in half the time, and
-// whoever asks this node would wait for the next period: steps took a tenth longer. GOMAXPROCS in the
+// whoever asks this node would wait for the next period: steps took up to a tenth longer. GOMAXPROCS in the
 // environment goes first.
 func oneThread(share float64, procs string) bool { return procs == "" && share > 0 && share <= 1 }
 
