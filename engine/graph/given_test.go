@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The types of edges with a given split are kept as those of triples, and told from them.
+// The types of edges with a given split are kept as those of triples, and known from them.
 func TestTypesOfAGivenSplit(t *testing.T) {
 	for _, features := range []int{0, 7} {
 		types := GivenPairs(20, features, [3]uint64{30, 4, 5}, 9)
