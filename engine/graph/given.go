@@ -3,9 +3,9 @@ package graph
 import "fmt"
 
 // A graph whose edges are no triples may have a given split, too: edges of validation and test, and
-// pairs of vertices that evaluations compare these with. It is kept as triples of two relations are
-// (see the numbers of triples), which only Types.Pairs tells from them: what is held out is then kept
-// apart wherever triples are, and each pair that is none is "held out" as well.
+// pairs of vertices that evaluations compare these with. It is stored as triples with two relations
+// are (see the numbers of triples), so that whatever leaves triples of validation and test out of
+// messages leaves these edges and pairs out, too. Only Types.Pairs distinguishes it from triples.
 const (
 	PairEdge      = iota // the relation of edges
 	PairNegative         // that of pairs that are compared with edges of validation or test

@@ -145,23 +145,7 @@ func TestAGivenSplitIsLearnt(t *testing.T) {
 	if err != nil || fmt.Sprint(e.Test.Metrics, e.Val.Metrics) != fmt.Sprint(best.Test, best.Val) {
 		t.Errorf("evaluated again: %+v, want %v: %v", e, best, err)
 	}
-	resumed, half := train.Options{Threads: 1, Dir: t.TempDir(), Dataset: "d", Resume: true}, r
-	half.Epochs = 10
-	traintest.MustRun(t, half, shards, resumed)
-	if _, rest := traintest.MustRun(t, r, shards, resumed); len(rest) != 10 || traintest.Learnt(rest) != traintest.Learnt(one[10:]) {
-		t.Errorf("from a checkpoint:\n%sand at once:\n%s", traintest.Learnt(rest), traintest.Learnt(one[10:]))
-	}
-	for _, by := range []string{"centric", "leap"} {
-		r.Sharing = strategy.Given(by)
-		r.Sharing.Deterministic = true
-		_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, train.Options{Threads: 1})
-		for node, got := range reports {
-			last := len(one) - 1
-			if traintest.Learnt(got) != traintest.Learnt(one) || fmt.Sprint(got[last].Scores.Metrics) != fmt.Sprint(one[last].Scores.Metrics) {
-				t.Errorf("%s, node %d:\n%sand one node:\n%s", by, node, traintest.Learnt(got), traintest.Learnt(one))
-			}
-		}
-	}
+	sameElsewhere(t, "a given split", r, shards, one, 10, "centric", "leap")
 	of := *r.Links
 	of.Ranks = link.GivenOfSource
 	r.Links, r.Sharing, r.Metric, r.Epochs = &of, strategy.Settings{}, task.MRR, 5
@@ -207,8 +191,8 @@ func TestRefusalsOfAGivenSplit(t *testing.T) {
 	}
 }
 
-// A model of a given split is neither evaluated nor trained on where there is none, nor others where
-// there is one.
+// A model that learned a given split is evaluated, and trained further, only on datasets with a given
+// split; a model that learned a drawn split only on datasets without.
 func TestModelsOfAGivenSplitKeepToIt(t *testing.T) {
 	shards, types := enginetest.Divided(t, 2, false)
 	triples := enginetest.Triples(t, 2)

@@ -17,6 +17,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/task"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // linking returns a recipe that learns links, with all that could make a step depend on who
@@ -106,18 +107,28 @@ func TestDecodersAreLearnt(t *testing.T) {
 		if _, there := traintest.MustRun(t, r, shards, traintest.Abroad(train.Options{Threads: 2}, nil)); traintest.Learnt(there) != traintest.Learnt(one) {
 			t.Errorf("%s on a device with memory of its own:\n%sand here:\n%s", decoder, traintest.Learnt(there), traintest.Learnt(one))
 		}
-		resumed, half := train.Options{Threads: 1, Dir: t.TempDir(), Dataset: "d", Resume: true}, r
-		half.Epochs = 2
-		traintest.MustRun(t, half, shards, resumed)
-		if _, rest := traintest.MustRun(t, r, shards, resumed); len(rest) != 2 || traintest.Learnt(rest) != traintest.Learnt(one[2:]) {
-			t.Errorf("%s from a checkpoint:\n%sand at once:\n%s", decoder, traintest.Learnt(rest), traintest.Learnt(one[2:]))
-		}
-		r.Sharing = strategy.Given("leap")
+		sameElsewhere(t, decoder, r, shards, one, 2, "leap")
+	}
+}
+
+// sameElsewhere fails unless a job comes to what one node has learned of it: from a checkpoint after
+// some of its epochs, and on three nodes by each strategy.
+func sameElsewhere(t *testing.T, name string, r recipe.Recipe, shards []*graph.Shard, one []trained.Epoch, first int, by ...string) {
+	t.Helper()
+	resumed, half := train.Options{Threads: 1, Dir: t.TempDir(), Dataset: "d", Resume: true}, r
+	half.Epochs = first
+	traintest.MustRun(t, half, shards, resumed)
+	if _, rest := traintest.MustRun(t, r, shards, resumed); len(rest) != len(one)-first || traintest.Learnt(rest) != traintest.Learnt(one[first:]) {
+		t.Errorf("%s from a checkpoint:\n%sand at once:\n%s", name, traintest.Learnt(rest), traintest.Learnt(one[first:]))
+	}
+	for _, how := range by {
+		r.Sharing = strategy.Given(how)
 		r.Sharing.Deterministic = true
 		_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, train.Options{Threads: 1})
 		for node, got := range reports {
-			if traintest.Learnt(got) != traintest.Learnt(one) || fmt.Sprint(got[3].Scores.Metrics) != fmt.Sprint(one[3].Scores.Metrics) {
-				t.Errorf("%s, node %d:\n%sand one node:\n%s", decoder, node, traintest.Learnt(got), traintest.Learnt(one))
+			last := len(one) - 1
+			if traintest.Learnt(got) != traintest.Learnt(one) || fmt.Sprint(got[last].Scores.Metrics) != fmt.Sprint(one[last].Scores.Metrics) {
+				t.Errorf("%s by %s, node %d:\n%sand one node:\n%s", name, how, node, traintest.Learnt(got), traintest.Learnt(one))
 			}
 		}
 	}

@@ -180,23 +180,7 @@ func TestRelationsCarryTheAnswer(t *testing.T) {
 	if _, there := traintest.MustRun(t, r, shards, traintest.Abroad(train.Options{Threads: 2}, nil)); traintest.Learnt(there) != traintest.Learnt(one) {
 		t.Errorf("on a device with memory of its own:\n%sand here:\n%s", traintest.Learnt(there), traintest.Learnt(one))
 	}
-	resumed, half := train.Options{Threads: 1, Dir: t.TempDir(), Dataset: "d", Resume: true}, r
-	half.Epochs = 10
-	traintest.MustRun(t, half, shards, resumed)
-	if _, rest := traintest.MustRun(t, r, shards, resumed); len(rest) != 20 || traintest.Learnt(rest) != traintest.Learnt(one[10:]) {
-		t.Errorf("from a checkpoint:\n%sand at once:\n%s", traintest.Learnt(rest), traintest.Learnt(one[10:]))
-	}
-	for _, by := range []string{"centric", "leap"} {
-		r.Sharing = strategy.Given(by)
-		r.Sharing.Deterministic = true
-		_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, train.Options{Threads: 1})
-		for node, got := range reports {
-			last := len(one) - 1
-			if traintest.Learnt(got) != traintest.Learnt(one) || fmt.Sprint(got[last].Scores.Metrics) != fmt.Sprint(one[last].Scores.Metrics) {
-				t.Errorf("%s, node %d:\n%sand one node:\n%s", by, node, traintest.Learnt(got), traintest.Learnt(one))
-			}
-		}
-	}
+	sameElsewhere(t, "triples", r, shards, one, 10, "centric", "leap")
 }
 
 // A checkpoint and an exported model score as training did, say how they decode, and make embeddings

@@ -35,8 +35,8 @@ func TestTypesOfAnotherDataset(t *testing.T) {
 	}
 }
 
-// Pairs with a given split and triples with two relations have the same numbers of edges, and a model
-// of the one is none for the other.
+// Pairs with a given split are stored as triples with two relations are. Models of pairs are refused
+// on triples, and models of triples on pairs.
 func TestPairsAreNoTriples(t *testing.T) {
 	drawn, divided, triples := *link.Default(), *link.Default(), *link.Default()
 	divided.Given, triples.Given, triples.Relations = &[3]uint64{1, 1, 1}, &[3]uint64{1, 1, 1}, 2

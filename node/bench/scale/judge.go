@@ -11,7 +11,7 @@ type Measured struct {
 	Bound    uint64   `json:"bound,omitempty"` // of --memory; 0: none
 	Idle     []uint64 `json:"idle"`
 	Peak     []uint64 `json:"peak"`
-	Later    []uint64 `json:"later,omitempty"`    // a minute after the job; or peaks of the hundredth job, of predicting, or after a kill
+	Later    []uint64 `json:"later,omitempty"`    // use a minute after the job; or peaks of the hundredth job, of a prediction, or after a kill
 	Forecast []uint64 `json:"forecast,omitempty"` // by node, before the first step; 0: it said nothing
 	Fell     []string `json:"fell_back,omitempty"`
 	Refused  string   `json:"refused,omitempty"` // the sentence that refused the job
@@ -22,10 +22,10 @@ type Measured struct {
 	Job       string  `json:"job,omitempty"`
 	Trained   float64 `json:"trained,omitempty"`   // seconds of the last epoch
 	Evaluated float64 `json:"evaluated,omitempty"` // seconds
-	Predicted float64 `json:"predicted,omitempty"` // seconds; of a job of which a daemon is killed: from then to its end
-	Worked    float64 `json:"worked,omitempty"`    // seconds of processors that predicting took
-	Products  float64 `json:"products,omitempty"`  // seconds of processors that its products take alone
-	Story     string  `json:"story,omitempty"`     // what befell the job
+	Predicted float64 `json:"predicted,omitempty"` // seconds of a prediction, or from a kill to the end of the job
+	Worked    float64 `json:"worked,omitempty"`    // processor seconds of the prediction
+	Products  float64 `json:"products,omitempty"`  // processor seconds of its matrix products alone
+	Events    string  `json:"events,omitempty"`    // when a daemon was killed, and how the job went on
 }
 
 // Verdicts of a bar.

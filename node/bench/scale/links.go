@@ -188,7 +188,7 @@ func (b *lab) killed(ctx context.Context, c cell, on *mesh, m *Measured) (err er
 	if err := on.restart(ctx, rowsKilled, syscall.SIGKILL, c.Bound); err != nil {
 		return err
 	}
-	m.Story = fmt.Sprintf("%s was killed in step %d of %d of epoch %d", on.daemons[rowsKilled].name, at.Step, at.Steps, at.Epoch)
+	m.Events = fmt.Sprintf("%s was killed in step %d of %d of epoch %d", on.daemons[rowsKilled].name, at.Step, at.Steps, at.Epoch)
 	m.Later, m.Predicted, m.Failed, err = b.during(ctx, on, m.Bound, func(ctx context.Context) error { return b.goOn(ctx, c, on, m) })
 	return err
 }
@@ -234,7 +234,7 @@ func (b *lab) goOn(ctx context.Context, c cell, on *mesh, m *Measured) error {
 		return err
 	}
 	if j.State != "done" {
-		m.Story += fmt.Sprintf("; the job was %s (%s) and was resumed", j.State, line(j.Error))
+		m.Events += fmt.Sprintf("; the job was %s (%s) and was resumed", j.State, line(j.Error))
 		if err := first.ResumeJob(ctx, m.Job, api.ResumeRequest{}); err != nil {
 			return err
 		}
@@ -257,7 +257,7 @@ func (b *lab) goOn(ctx context.Context, c cell, on *mesh, m *Measured) error {
 	if rows := 4 * rowsWidth * c.vertices(); uint64(model.bytes) < rows {
 		return fmt.Errorf("export: %d bytes, and the rows alone are %d", model.bytes, rows)
 	}
-	m.Story += fmt.Sprintf("; then it went on, was evaluated (%.0f s) and exported (%s)", e.Seconds, size(uint64(model.bytes)))
+	m.Events += fmt.Sprintf("; then it went on, was evaluated (%.0f s) and exported (%s)", e.Seconds, size(uint64(model.bytes)))
 	return nil
 }
 
@@ -292,7 +292,7 @@ func linkLines(c cell, m Measured) (lines []Line) {
 			Measured: fmt.Sprintf("%s for each of four daemons, and %s of rows and moments", size(m.Bound), size(n)), Verdict: verdict(m.Bound < n),
 		})
 		lines = append(lines, judgeStep(trained, epoch, m.Peak, m.Seconds), judgeStep(m, "killed, went on, evaluated and exported", m.Later, m.Predicted))
-		lines[2].Remark = strings.Trim(m.Story+"; "+lines[2].Remark, "; ")
+		lines[2].Remark = strings.Trim(m.Events+"; "+lines[2].Remark, "; ")
 		return lines
 	}
 	trained.Bound = c.Trains

@@ -40,7 +40,7 @@ func TestLinkLines(t *testing.T) {
 		do(&m)
 		return m
 	}
-	rows := Measured{Bound: rowsRoom, Peak: []uint64{rowsRoom, 1}, Later: []uint64{rowsRoom, 1}, Predicted: 20, Story: "n2 was killed"}
+	rows := Measured{Bound: rowsRoom, Peak: []uint64{rowsRoom, 1}, Later: []uint64{rowsRoom, 1}, Predicted: 20, Events: "n2 was killed"}
 	for what, c := range map[string]struct {
 		cell cell
 		m    Measured

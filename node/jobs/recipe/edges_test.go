@@ -87,6 +87,6 @@ func TestProgramsAreToldWhatEdgesHave(t *testing.T) {
 		}
 	}
 	if r, err := ofOne(api.TrainRequest{Model: "gcn"}, strategy.Single, plan.Dataset{About: weighted}, strategy.Place{Nodes: 1, Shards: 1}); err != nil || r.Model.Weighted {
-		t.Errorf("a gcn is told of weights: %v", err)
+		t.Errorf("a gcn is given weights: %v", err)
 	}
 }

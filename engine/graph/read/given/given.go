@@ -226,7 +226,7 @@ func (g *Graph) trains(src, dst uint32) bool {
 
 // negative reports whether a pair is to be compared with, in either direction.
 func (g *Graph) negative(src, dst uint32) bool {
-	for part := range g.held {
+	for part := graph.Validation; part <= graph.Test; part++ {
 		for _, of := range [...]pair{{src, dst}, {dst, src}} {
 			if _, is := slices.BinarySearchFunc(g.held[part][1], of, compare); is {
 				return true
