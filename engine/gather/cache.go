@@ -200,14 +200,31 @@ func (s *Source) Complete(ctx context.Context, epochs int, tally *peer.Tally) (r
 		}
 	}
 	const atOnce = 8 << 20 // bytes
+	rows, err = s.complete(ctx, missing, max(1, atOnce/s.form.RowBytes()), tally)
+	if err != nil {
+		return rows, fmt.Errorf("bring the last rows of features that are kept: %w", err)
+	}
+	s.coming.awaited = 0
+	return rows, nil
+}
+
+// complete brings rows, so many at a time. Each time has vertices from the whole range, so that it
+// asks all owners: nodes that asked for one owner's rows after the other's would all wait for the
+// same one.
+func (s *Source) complete(ctx context.Context, missing []uint32, atOnce int, tally *peer.Tally) (rows int, err error) {
 	var r Rows
-	for some := range slices.Chunk(missing, max(1, atOnce/s.form.RowBytes())) {
+	var some []uint32
+	times := (len(missing) + atOnce - 1) / atOnce
+	for first := range times {
+		some = some[:0]
+		for i := first; i < len(missing); i += times {
+			some = append(some, missing[i])
+		}
 		if err := s.gather(ctx, &r, [][]uint32{some}, 0, 0, Options{}, tally); err != nil {
-			return rows, fmt.Errorf("bring the last rows of features that are kept: %w", err)
+			return rows, err
 		}
 		rows += r.Remote
 	}
-	s.coming.awaited = 0
 	return rows, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
@@ -124,6 +126,38 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%d rows came once more, %v", rows, err)
 		}
 	}
+}
+
+// TestAllOwnersAreAskedEachTime: the last rows come some at a time, and each time some of every owner.
+func TestAllOwnersAreAskedEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := meshOf(t, graphOf(kinds[0], 10, 20, 20, 20), 4, []int{0, 1, 2, 3}, "none", "")
+		s := m.sources[0]
+		if _, _, _, err := s.Keep(t.Context(), 1<<30, m.shards, nil); err != nil {
+			t.Fatal(err)
+		}
+		missing := make([]uint32, 60)
+		for i := range missing {
+			missing[i] = 10 + uint32(i)
+		}
+		m.net.Delay = 50 * time.Millisecond
+		var tally peer.Tally
+		begun := time.Now()
+		rows, err := s.complete(t.Context(), missing, 15, &tally)
+		if took := time.Since(begun); err != nil || rows != 60 || took != 200*time.Millisecond {
+			t.Errorf("%d rows came in %v, %v", rows, took, err)
+		}
+		if got := tally.Read().Requests[peer.Feature]; got != 4*3 {
+			t.Errorf("there were %d questions in place of one to each of three owners, four times", got)
+		}
+		m.net.Delay = 0
+		var r Rows
+		m.gather(0, &r, [][]uint32{missing}, Options{}, nil)
+		m.checkRows(t, 0, &r, [][]uint32{missing})
+		if r.Remote > 0 {
+			t.Errorf("%d rows came again", r.Remote)
+		}
+	})
 }
 
 // TestCompleteAhead: rows come together before half have where the epochs that are left would read

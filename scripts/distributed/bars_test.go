@@ -35,14 +35,14 @@ func kepts(t *testing.T, change func(c cell, r *run) bool) report {
 			}
 		}
 	}
-	return report{cells(), k, programs{}, 2}
+	return report{cells(), k, takes{}, 2}
 }
 
 func barsOf(r report) (values map[string]bar) {
 	values = map[string]bar{}
 	var found all
 	for _, c := range r.cells {
-		if runs := r.kept.of(c, r.programs); len(runs) > 0 {
+		if runs := r.kept.of(c, r.takes); len(runs) > 0 {
 			found = append(found, figuresOf(c, runs))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/scripts/kept"
 )
@@ -14,8 +15,9 @@ type run struct {
 	Cell       string    `json:"cell"`
 	Settings   string    `json:"settings"`
 	Repetition int       `json:"repetition"` // from 1
-	Program    string    `json:"program"`    // digest of what trained: our program or their script
-	Version    string    `json:"version"`    // of the working tree
+	Script     string    `json:"script,omitempty"` // digest of their script, on their sides
+	Version    string    `json:"version"`          // of hopmesh
+	Machine    string    `json:"machine"`
 	Error      string    `json:"error,omitempty"`
 	Seconds    []float64 `json:"seconds"`
 	Bytes      []uint64  `json:"bytes"`     // sent in each epoch, by all nodes
@@ -35,49 +37,49 @@ func load(file string) (history, error) {
 	return history{k}, err
 }
 
-// is reports whether a run is one of a cell as it is today.
-func (r run) is(c cell, programs programs) bool {
-	return r.Cell == c.key() && r.Settings == c.settings() && r.Program == programs.of(c)
+// takes says which runs of a cell are taken for what this command would measure now. Figures of two
+// machines are never compared. Ours may be of several versions, which the page names.
+type takes struct {
+	machine string
+	script  string // digest of their script
+	version string // of ours; "": any
 }
 
-// of returns the runs of a cell, without those that failed.
-func (k history) of(c cell, programs programs) (list []run) {
-	for _, r := range k.Items {
-		if r.is(c, programs) && r.Error == "" {
+// is reports whether a run is one of a cell.
+func (t takes) is(r run, c cell) bool {
+	if r.Cell != c.key() || r.Settings != c.settings() || r.Machine != t.machine {
+		return false
+	}
+	if c.side.framework != "" {
+		return r.Script == t.script
+	}
+	return t.version == "" || r.Version == t.version
+}
+
+// of returns the last run of each repetition of a cell that did not fail.
+func (k history) of(c cell, t takes) (list []run) {
+	for _, r := range slices.Backward(k.Items) {
+		if t.is(r, c) && r.Error == "" && !slices.ContainsFunc(list, func(later run) bool { return later.Repetition == r.Repetition }) {
 			list = append(list, r)
 		}
 	}
+	slices.Reverse(list)
 	return list
 }
 
 // done reports whether a repetition of a cell needs not be run again.
-func (k history) done(c cell, repetition int, programs programs) bool {
-	for _, r := range k.of(c, programs) {
-		if r.Repetition == repetition {
-			return true
-		}
-	}
-	return false
+func (k history) done(c cell, repetition int, t takes) bool {
+	return slices.ContainsFunc(k.of(c, t), func(r run) bool { return r.Repetition == repetition })
 }
 
 // failed returns why the last run of a cell that has none but failures failed, or "".
-func (k history) failed(c cell, programs programs) (why string) {
+func (k history) failed(c cell, t takes) (why string) {
 	for _, r := range k.Items {
-		if r.is(c, programs) {
+		if t.is(r, c) {
 			why = r.Error
 		}
 	}
 	return why
-}
-
-// programs are digests of what trains.
-type programs struct{ ours, theirs string }
-
-func (p programs) of(c cell) string {
-	if c.side.framework != "" {
-		return p.theirs
-	}
-	return p.ours
 }
 
 // digest returns the digest of a file.

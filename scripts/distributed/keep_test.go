@@ -18,21 +18,23 @@ func cellOf(t *testing.T, m model, name string) cell {
 	return cell{}
 }
 
-// Runs that are done are not run again, unless they failed or what trains has changed.
+// Runs that are done are not run again, unless they failed, their script has changed, or the machine is
+// another one. Ours may be of another version, unless a version is asked for.
 func TestFinishedRunsAreKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "runs.jsonl")
 	k, err := load(file)
 	if err != nil || len(k.Items) != 0 {
 		t.Fatalf("%+v, %v", k, err)
 	}
-	now := programs{"a", "b"}
+	now := takes{machine: "m", script: "b"}
 	ours, theirs := cellOf(t, models[0], byLeap), cellOf(t, models[0], byMETIS)
 	for _, r := range []run{
-		{Cell: ours.key(), Repetition: 1, Program: "a", Seconds: []float64{1}},
-		{Cell: ours.key(), Settings: "batch 2048", Repetition: 2, Program: "a", Seconds: []float64{1}},
-		{Cell: ours.key(), Repetition: 2, Program: "old", Seconds: []float64{1}},
-		{Cell: ours.key(), Repetition: 3, Program: "a", Error: "too slow"},
-		{Cell: theirs.key(), Repetition: 1, Program: "b", Seconds: []float64{1}},
+		{Cell: ours.key(), Repetition: 1, Version: "v1", Machine: "m", Seconds: []float64{1}},
+		{Cell: ours.key(), Repetition: 1, Version: "v2", Machine: "m", Seconds: []float64{2}},
+		{Cell: ours.key(), Settings: "batch 2048", Repetition: 2, Machine: "m", Seconds: []float64{1}},
+		{Cell: ours.key(), Repetition: 2, Machine: "another", Seconds: []float64{1}},
+		{Cell: ours.key(), Repetition: 3, Machine: "m", Error: "too slow"},
+		{Cell: theirs.key(), Repetition: 1, Script: "b", Machine: "m", Seconds: []float64{1}},
 	} {
 		if r.Settings == "" {
 			r.Settings = ours.settings()
@@ -52,7 +54,7 @@ func TestFinishedRunsAreKept(t *testing.T) {
 	if err := os.WriteFile(file, append(whole, `{"cell":"`...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if k, err = load(file); err != nil || len(k.Items) != 5 {
+	if k, err = load(file); err != nil || len(k.Items) != 6 {
 		t.Fatalf("%+v, %v", k, err)
 	}
 	for n, want := range map[int]bool{1: true, 2: false, 3: false} {
@@ -60,13 +62,21 @@ func TestFinishedRunsAreKept(t *testing.T) {
 			t.Errorf("repetition %d is done: %t", n, got)
 		}
 	}
-	if !k.done(theirs, 1, now) || k.done(theirs, 1, programs{"a", "new"}) || k.failed(ours, now) != "too slow" {
+	if runs := k.of(ours, now); len(runs) != 1 || runs[0].Version != "v2" {
+		t.Errorf("of two runs of a repetition these are taken: %+v", runs)
+	}
+	for version, want := range map[string]bool{"v1": true, "v3": false} {
+		if got := k.done(ours, 1, takes{"m", "b", version}); got != want {
+			t.Errorf("with %s repetition 1 is done: %t", version, got)
+		}
+	}
+	if !k.done(theirs, 1, now) || k.done(theirs, 1, takes{"m", "new", ""}) || k.failed(ours, now) != "too slow" {
 		t.Errorf("theirs is done: %t; ours failed: %q", k.done(theirs, 1, now), k.failed(ours, now))
 	}
-	if err := k.Add(run{Cell: theirs.key(), Repetition: 2, Program: "b"}); err != nil {
+	if err := k.Add(run{Cell: theirs.key(), Repetition: 2, Script: "b"}); err != nil {
 		t.Fatal(err)
 	}
-	if k, err = load(file); err != nil || len(k.Items) != 6 {
+	if k, err = load(file); err != nil || len(k.Items) != 7 {
 		t.Errorf("after a line that was cut off: %d runs, %v", len(k.Items), err)
 	}
 	if err := os.WriteFile(file, []byte("no run\n"), 0o600); err != nil {

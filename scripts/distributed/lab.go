@@ -20,10 +20,10 @@ import (
 type lab struct {
 	python   python
 	program  string // ours
-	folder   string // of what is kept
-	programs programs
-	version  string
+	folder   string // of graphs and partitions
 	kept     history
+	takes    takes
+	version  string // of our program
 	progress io.Writer
 }
 
@@ -38,7 +38,7 @@ func (b *lab) finish(ctx context.Context, list []cell, repetitions int) error {
 		for _, s := range setups(list) {
 			var todo []cell
 			for _, c := range list {
-				if c.setup == s && !b.kept.done(c, n, b.programs) {
+				if c.setup == s && !b.kept.done(c, n, b.takes) {
 					todo = append(todo, c)
 				}
 			}
@@ -86,7 +86,10 @@ func (b *lab) on(ctx context.Context, s setup, todo []cell, repetition int) (err
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		r.Cell, r.Settings, r.Repetition, r.Program, r.Version = c.key(), c.settings(), repetition, b.programs.of(c), b.version
+		r.Cell, r.Settings, r.Repetition, r.Version, r.Machine = c.key(), c.settings(), repetition, b.version, b.takes.machine
+		if c.side.framework != "" {
+			r.Script = b.takes.script
+		}
 		if err != nil {
 			r.Error = strings.Join(strings.Fields(err.Error()), " ")
 		}

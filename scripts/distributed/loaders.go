@@ -130,7 +130,7 @@ func (r report) loaderPage() *result.Page {
 		if f, ok := found.of(c, c.side.name); ok {
 			t.Add(comma(c.fanouts), c.side.name, f.runs, fmt.Sprintf("%.2f s", f.first), fmt.Sprintf("%.2f s", f.later),
 				fmt.Sprintf("%.1f MB", f.bytes/1e6), fmt.Sprintf("%.2f s", f.processor), fmt.Sprintf("%.2f GB", f.memory/1e9))
-		} else if why := r.kept.failed(c, r.programs); why != "" {
+		} else if why := r.kept.failed(c, r.takes); why != "" {
 			t.Add(comma(c.fanouts), c.side.name, 0, "failed: "+why, "", "", "", "")
 		}
 	}

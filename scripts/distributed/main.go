@@ -3,12 +3,14 @@
 // bytes, memory and accuracy beside each other. It is for developers; nothing in hopmesh needs it.
 //
 // It needs root on Linux, bin/hopmesh, and a Python with scripts/peers/requirements.txt, which
-// `make bench-distributed` sets up. Finished runs are kept in a folder and are not repeated, unless
-// the program that trained has changed. `-only headline` takes about a quarter of an hour.
+// `make bench-distributed` sets up. Finished runs are kept in a file, which is checked in, and are not
+// repeated on such a machine, unless `-again` asks for it. `-only headline` takes about a quarter of an
+// hour.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -24,20 +26,22 @@ import (
 
 // asked holds the command's flags.
 type asked struct {
-	python, program, keep, only, models, out string
-	repetitions                              int
-	show, loaders                            bool
+	python, program, keep, runs, only, models, out string
+	repetitions                                    int
+	show, loaders, again                           bool
 }
 
 func main() {
 	var a asked
 	flag.StringVar(&a.python, "python", ".tools/peers/bin/python", "the Python that has PyTorch and DGL")
 	flag.StringVar(&a.program, "program", "bin/hopmesh", "the hopmesh to compare")
-	flag.StringVar(&a.keep, "keep", ".tools/distributed", "the folder for finished runs, graphs and partitions")
+	flag.StringVar(&a.keep, "keep", ".tools/distributed", "the folder for graphs and partitions")
+	flag.StringVar(&a.runs, "runs", "scripts/distributed/runs.jsonl", "the file of finished runs")
 	flag.StringVar(&a.only, "only", "all", "parts to run, between commas: "+strings.Join(parts, ", ")+", or all")
 	flag.StringVar(&a.models, "models", "all", "models to train, between commas, such as 2x16,3x128")
 	flag.IntVar(&a.repetitions, "repetitions", repetitions, "of each cell")
 	flag.BoolVar(&a.show, "show", false, "run nothing, print what is there")
+	flag.BoolVar(&a.again, "again", false, "measure anew what another version of hopmesh measured")
 	flag.BoolVar(&a.loaders, "loaders", false, "compare the loaders of batches instead, by loops that train nothing")
 	flag.StringVar(&a.out, "out", "", "write the result into a Markdown file too, with the machine and the date")
 	flag.Parse()
@@ -73,25 +77,25 @@ func compare(ctx context.Context, a asked) error {
 		}
 		if err := b.finish(ctx, list, a.repetitions); err != nil {
 			if ctx.Err() != nil {
-				return fmt.Errorf("stopped: finished runs are kept in %s, and the same command goes on from there", b.folder)
+				return fmt.Errorf("stopped: finished runs are kept in %s, and the same command goes on from there", a.runs)
 			}
 			return err
 		}
 	}
 	// What was run before belongs on the page, too.
-	page := report{cells(), b.kept, b.programs, a.repetitions}.page
+	page := report{cells(), b.kept, b.takes, a.repetitions}.page
 	if a.loaders {
-		page = report{list, b.kept, b.programs, a.repetitions}.loaderPage
+		page = report{list, b.kept, b.takes, a.repetitions}.loaderPage
 	}
 	made := page()
 	return errors.Join(made.Print(os.Stdout), made.Write(a.out))
 }
 
-// open opens the folder of what is kept. Paths are absolute: processes at sites may be in another
+// open opens what is kept. Paths are absolute: processes at sites may be in another
 // folder.
 func open(a asked) (*lab, error) {
 	const script = "scripts/distributed/distributed.py"
-	b := &lab{progress: os.Stderr, version: commit()}
+	b := &lab{progress: os.Stderr}
 	for _, p := range []struct {
 		to   *string
 		from string
@@ -103,24 +107,42 @@ func open(a asked) (*lab, error) {
 		*p.to = path
 	}
 	if err := os.MkdirAll(b.folder, 0o700); err != nil {
-		return nil, fmt.Errorf("make a folder for what is kept: %w", err)
+		return nil, fmt.Errorf("make a folder for graphs and partitions: %w", err)
 	}
 	var err error
-	if b.programs.ours, err = digest(b.program); err != nil {
-		return nil, fmt.Errorf("read the program to compare, which `make build` makes: %w", err)
+	if !a.show {
+		if b.version, err = version(b.program); err != nil {
+			return nil, fmt.Errorf("ask the program to compare, which `make build` makes, for its version: %w", err)
+		}
 	}
-	if b.programs.theirs, err = digest(b.python.script); err != nil {
+	if a.again {
+		b.takes.version = b.version
+	}
+	if b.takes.script, err = digest(b.python.script); err != nil {
 		return nil, fmt.Errorf("run this from the repository's root: %w", err)
 	}
-	b.kept, err = load(filepath.Join(b.folder, "runs.jsonl"))
-	return b, err
+	if b.kept, err = load(a.runs); err != nil {
+		return nil, err
+	}
+	b.takes.machine = machine()
+	if n := len(b.kept.Items); a.show && n > 0 {
+		b.takes.machine = b.kept.Items[n-1].Machine // wherever the page is made
+	}
+	return b, nil
 }
 
-// commit names the working tree, or is "unknown".
-func commit() string {
-	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude", "*").Output()
+// machine describes what decides how long a run takes.
+func machine() string {
+	m := result.ThisMachine()
+	return fmt.Sprintf("%d cores of %s", m.Cores, m.Processor)
+}
+
+// version returns a program's.
+func version(program string) (string, error) {
+	out, err := exec.Command(program, "version", "--json").Output()
 	if err != nil {
-		return "unknown"
+		return "", err
 	}
-	return strings.TrimSpace(string(out))
+	var v struct{ Version string }
+	return v.Version, json.Unmarshal(out, &v)
 }

@@ -13,7 +13,7 @@ import (
 type report struct {
 	cells       []cell
 	kept        history
-	programs    programs
+	takes       takes
 	repetitions int
 }
 
@@ -43,7 +43,7 @@ func (r report) found(p *result.Page) all {
 	var others []float64
 	var versions, missing []string
 	for _, c := range r.cells {
-		runs := r.kept.of(c, r.programs)
+		runs := r.kept.of(c, r.takes)
 		if len(runs) == 0 {
 			continue
 		}
@@ -63,7 +63,7 @@ func (r report) found(p *result.Page) all {
 	if len(others) > 0 {
 		slices.Sort(versions)
 		p.Note(fmt.Sprintf("all else on this machine, the kernel's work on packets included, took %.2f cores in the median run and %.2f in the worst", stats.Median(others), slices.Max(others)))
-		p.Note("measured with " + strings.Join(slices.Compact(versions), " and "))
+		p.Note(fmt.Sprintf("measured with %s on %s", strings.Join(slices.Compact(versions), " and "), r.takes.machine))
 	}
 	return found
 }
@@ -76,7 +76,7 @@ func (r report) missing(part string) (n, of int) {
 		}
 		for i := range r.repetitions {
 			of++
-			if !r.kept.done(c, i+1, r.programs) {
+			if !r.kept.done(c, i+1, r.takes) {
 				n++
 			}
 		}
@@ -97,7 +97,7 @@ func (r report) table(part string, found all) result.Table {
 		where := fmt.Sprintf("%s, %d, %s", c.data.name, c.nodes, c.bound())
 		f, ok := found.of(c, c.side.name)
 		if !ok {
-			if why := r.kept.failed(c, r.programs); why != "" {
+			if why := r.kept.failed(c, r.takes); why != "" {
 				t.Add(where, c.model, c.side.name, 0, "failed: "+why, "", "", "", "", "", "", "")
 			}
 			continue
