@@ -14,7 +14,7 @@ import (
 type run struct {
 	Cell       string    `json:"cell"`
 	Settings   string    `json:"settings"`
-	Repetition int       `json:"repetition"` // from 1
+	Repetition int       `json:"repetition"`       // from 1
 	Script     string    `json:"script,omitempty"` // digest of their script, on their sides
 	Version    string    `json:"version"`          // of hopmesh
 	Machine    string    `json:"machine"`
