@@ -91,8 +91,7 @@ func compare(ctx context.Context, a asked) error {
 	return errors.Join(made.Print(os.Stdout), made.Write(a.out))
 }
 
-// open opens what is kept. Paths are absolute: processes at sites may be in another
-// folder.
+// open opens what is kept. Paths are absolute: processes at sites may be in another folder.
 func open(a asked) (*lab, error) {
 	const script = "scripts/distributed/distributed.py"
 	b := &lab{progress: os.Stderr}

@@ -8,10 +8,12 @@ import (
 
 // Measured is what was seen of a cell. Memory is RssAnon + RssShmem of each daemon.
 type Measured struct {
-	Bound    uint64   `json:"bound,omitempty"` // of --memory; 0: none
-	Idle     []uint64 `json:"idle"`
-	Peak     []uint64 `json:"peak"`
-	Later    []uint64 `json:"later,omitempty"`    // use a minute after the job; or peaks of the hundredth job, of a prediction, or after a kill
+	Bound uint64   `json:"bound,omitempty"` // of --memory; 0: none
+	Idle  []uint64 `json:"idle"`
+	Peak  []uint64 `json:"peak"`
+	// Later is how much memory each daemon uses after the job: its peak in the hundredth job, in a
+	// prediction or after a kill. Where a daemon is to give memory back it is what it holds after a minute.
+	Later    []uint64 `json:"later,omitempty"`
 	Forecast []uint64 `json:"forecast,omitempty"` // by node, before the first step; 0: it said nothing
 	Fell     []string `json:"fell_back,omitempty"`
 	Refused  string   `json:"refused,omitempty"` // the sentence that refused the job
@@ -22,10 +24,15 @@ type Measured struct {
 	Job       string  `json:"job,omitempty"`
 	Trained   float64 `json:"trained,omitempty"`   // seconds of the last epoch
 	Evaluated float64 `json:"evaluated,omitempty"` // seconds
-	Predicted float64 `json:"predicted,omitempty"` // seconds of a prediction, or from a kill to the end of the job
-	Worked    float64 `json:"worked,omitempty"`    // processor seconds of the prediction
-	Products  float64 `json:"products,omitempty"`  // processor seconds of its matrix products alone
-	Events    string  `json:"events,omitempty"`    // when a daemon was killed, and how the job went on
+	// Predicted is how many seconds a prediction takes. Where a daemon is killed it is how many pass
+	// until the job ends.
+	Predicted float64 `json:"predicted,omitempty"`
+	// Worked is the processor time of the prediction, in seconds.
+	Worked float64 `json:"worked,omitempty"`
+	// Products is the processor time of the same matrix products by themselves, in seconds.
+	Products float64 `json:"products,omitempty"`
+	// Events says when a daemon was killed and what the job did then.
+	Events string `json:"events,omitempty"`
 }
 
 // Verdicts of a bar.
