@@ -43,13 +43,20 @@ func TestQuestionsAreAskedAgain(t *testing.T) {
 	for i := range nodes {
 		net.Node(i).Open()
 	}
-	must(t, each(all, func(node int, x *Exchange) error {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	must(t, each(all, func(node int, x *Exchange) (err error) {
+		defer func() {
+			if err != nil {
+				cancel() // the others wait for this node
+			}
+		}()
 		row := make([]float32, columns)
 		for step := range uint32(steps) {
 			for i := range row {
 				row[i] = float32(node) + float32(step)
 			}
-			if _, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: 1, Step: step}}, [][]float32{row}, row); err != nil {
+			if _, err := Reduce(ctx, x, Round{Tag: Tag{Epoch: 1, Step: step}}, [][]float32{row}, row); err != nil {
 				return err
 			}
 			for i := range row {
@@ -58,7 +65,7 @@ func TestQuestionsAreAskedAgain(t *testing.T) {
 				}
 			}
 			message := fmt.Append(nil, node, step)
-			got, err := x.Gather(t.Context(), Tag{Epoch: 1, Step: step}, message, nil)
+			got, err := x.Gather(ctx, Tag{Epoch: 1, Step: step}, message, nil)
 			if err != nil {
 				return err
 			}

@@ -10,7 +10,8 @@ import (
 
 // A question without a body asks for all that is offered under a tag. Otherwise its
 // body selects the bytes of each row, after the head: the first and the end, 8 bytes
-// each, little-endian.
+// each, little-endian. What follows in it is what the node that asks offers to the one
+// that it asks.
 const columnsSize = 16
 
 func putColumns(to []byte, first, end int) {
@@ -19,8 +20,8 @@ func putColumns(to []byte, first, end int) {
 }
 
 // answer implements peer.Handler.
-func (x *Exchange) answer(ctx context.Context, _ int, q peer.Query, reply func(parts ...[]byte) error) error {
-	if len(q.Body) != 0 && len(q.Body) != columnsSize {
+func (x *Exchange) answer(ctx context.Context, from int, q peer.Query, reply func(parts ...[]byte) error) error {
+	if len(q.Body) != 0 && len(q.Body) < columnsSize {
 		return fmt.Errorf("%w: %d bytes are not a question for columns", peer.ErrRefused, len(q.Body))
 	}
 	o, err := x.await(ctx, tagOf(q))
@@ -28,6 +29,11 @@ func (x *Exchange) answer(ctx context.Context, _ int, q peer.Query, reply func(p
 		return err
 	}
 	defer x.leave(o)
+	if len(q.Body) > columnsSize {
+		if err := x.sums.brought(from, tagOf(q), q.Body[columnsSize:]); err != nil {
+			return err
+		}
+	}
 	x.mu.Lock()
 	parts, err := x.cut(o, q)
 	x.mu.Unlock()

@@ -44,9 +44,9 @@ func TestHowLongItTakes(t *testing.T) {
 				do   func(node int, x *Exchange) error
 			}{
 				{"reduce", 50 * time.Millisecond, row(1, 1000)},
-				{"reduce of much", 100 * time.Millisecond, row(2, 1<<16)},
+				{"reduce of much", 100 * time.Millisecond, row(2, 1<<18)},
 				{"reduce by the tree", 50 * time.Millisecond, tree(3, 100)},
-				{"reduce of much by the tree", 100 * time.Millisecond, tree(4, 1<<16)},
+				{"reduce of much by the tree", 100 * time.Millisecond, tree(4, 1<<18)},
 				{"reduce of nothing by the tree", 50 * time.Millisecond, tree(5, 0)},
 				{"gather", 50 * time.Millisecond, func(_ int, x *Exchange) error {
 					_, err := x.Gather(t.Context(), Tag{Epoch: 1}, []byte("done"), nil)

@@ -23,21 +23,21 @@ func (x *Exchange) Gather(ctx context.Context, t Tag, mine []byte, tally *peer.T
 	kept := r.room(self, len(mine))
 	copy(kept, mine)
 	r.calls[self].answer = kept
+	var o *offer
 	if !x.work.Alone() {
 		x.mu.Lock()
-		o := x.blank(t.Lane, len(mine))
+		o = x.blank(t.Lane, len(mine))
+		x.mu.Unlock()
 		if len(mine) > 0 {
 			copy(o.rows[0], mine)
 		}
-		x.publish(t, o)
-		x.mu.Unlock()
 	}
 	for node := range x.work.Nodes {
 		if node != self {
 			r.want(node, peer.Control, t, messageLimit, tally).exact = false
 		}
 	}
-	if err := r.run(ctx); err != nil {
+	if err := r.run(ctx, t, o); err != nil {
 		return nil, fmt.Errorf("gather what all nodes say at epoch %d, step %d: %w", t.Epoch, t.Step, err)
 	}
 	r.messages = r.messages[:0]

@@ -70,6 +70,34 @@ func treesAreTheSame[T Number](t *testing.T) {
 	}
 }
 
+// All rows are taken by all nodes where that costs less than another round, and where it costs no
+// more in bytes.
+func TestWhoTakesAllRows(t *testing.T) {
+	each := func(rows ...int) func(int) int { return func(node int) int { return rows[node] } }
+	for _, c := range []struct {
+		nodes, bytes int
+		rows         func(int) int
+		want         bool
+	}{
+		{1, 4, each(1), false},
+		{2, 512 << 10, each(1, 1), true}, // as many bytes as otherwise
+		{2, 512<<10 + 1, each(1, 1), false},
+		{4, 85 << 10, each(1, 1, 1, 1), true},
+		{4, 86 << 10, each(1, 1, 1, 1), false},
+		{8, 24 << 10, each(1, 1, 1, 1, 1, 1, 1, 1), true},
+		{8, 25 << 10, each(1, 1, 1, 1, 1, 1, 1, 1), false},
+		{4, 0, each(3, 1, 0, 0), true},
+		{4, 48 << 10, each(1, 0, 0, 0), true}, // one node's go to three
+		{4, 86 << 10, each(1, 0, 0, 0), false},
+		{2, 60 << 10, each(4, 1), true},
+		{2, 90 << 10, each(4, 1), false},
+	} {
+		if got := whole(c.nodes, c.bytes, c.rows); got != c.want {
+			t.Errorf("%d nodes, %d bytes: %v", c.nodes, c.bytes, got)
+		}
+	}
+}
+
 // Without spans rows are added up in the order of nodes, and each number crosses the
 // network 2(N-1)/N times, or N-1 times where that is little.
 func TestReduceInTheOrderOfNodes(t *testing.T) {
@@ -77,7 +105,7 @@ func TestReduceInTheOrderOfNodes(t *testing.T) {
 	for _, nodes := range nodeCounts {
 		_, all := mesh(nodes)
 		step := uint32(0)
-		for _, columns := range []int{0, 1, 15, 16, 17, 48, 100, 1000, 1 << 14, 1 << 16} {
+		for _, columns := range []int{0, 1, 15, 16, 17, 48, 100, 1000, 1 << 14, 1 << 16, 1 << 17, 1 << 18} {
 			mine := make([][]float32, nodes)
 			for i := range mine {
 				mine[i] = row[float32](r, columns, false)
@@ -114,26 +142,47 @@ func TestReduceInTheOrderOfNodes(t *testing.T) {
 				return nil
 			}))
 			step++
-			shares := 0 // that are not empty: their sums are asked for
-			for node := range nodes {
-				if first, end := share(columns, node, nodes); end > first {
-					shares++
+			// Two nodes need one question for their rows, and one for their sums, but two where
+			// they are long, or one of them has none.
+			questions, bytes := uint64(0), uint64(2*(nodes-1)*4*columns)
+			pairs := uint64(nodes * (nodes - 1) / 2)
+			for a := range nodes {
+				for b := range a {
+					questions++
+					sizes := [2]int{}
+					for i, node := range [2]int{a, b} {
+						first, end := share(columns, node, nodes)
+						sizes[i] = 4 * (end - first)
+					}
+					// Only the last numbers of columns are long, and their shares are alike.
+					if noteSize+sizes[0] > swapBytes {
+						questions++
+					}
+					if sizes[0]+sizes[1] > 0 {
+						questions++
+					}
+					if sizes[0] > swapBytes {
+						questions++
+					}
 				}
 			}
-			questions := uint64(nodes * (nodes - 1))
-			asked := uint64(shares * (nodes - 1))
-			const framing = peer.QueryFraming + peer.AnswerFraming
-			bytes := uint64(2*(nodes-1)*4*columns) + questions*(framing+columnsSize+noteSize) + asked*framing
-			if nodes > 1 && 4*columns <= wholeBytes*nodes/(nodes-1)/(nodes-1) {
-				bytes, asked = uint64(nodes*(nodes-1)*4*columns)+questions*(framing+noteSize), 0
+			if nodes > 1 && whole(nodes, 4*columns, func(int) int { return 1 }) {
+				bytes, questions = uint64(nodes*(nodes-1)*4*columns), pairs
+				if noteSize+4*columns > swapBytes {
+					questions *= 2
+				}
 			}
-			volume, _ := Volume(nodes, columns, 4, nil)
-			if volume.Bytes[peer.Gradient] != bytes || volume.Requests[peer.Gradient] != questions+asked {
-				t.Errorf("%d nodes, %d columns: a volume of %v, want %d bytes in %d requests", nodes, columns, volume, bytes, questions+asked)
+			bytes += 2*pairs*noteSize + questions*(peer.QueryFraming+columnsSize+peer.AnswerFraming)
+			volume, busiest := Volume(nodes, columns, 4, nil)
+			if volume.Bytes[peer.Gradient] != bytes || volume.Requests[peer.Gradient] != questions {
+				t.Errorf("%d nodes, %d columns: a volume of %v, want %d bytes in %d requests", nodes, columns, volume, bytes, questions)
+			}
+			if mean := bytes / uint64(nodes); busiest < mean || busiest > mean+mean/2+2*shareUnit*4*uint64(nodes) {
+				t.Errorf("%d nodes, %d columns: %d bytes to the busiest, and %d on average", nodes, columns, busiest, mean)
 			}
 			c := tally.Read()
-			if c.Bytes[peer.Gradient] != bytes || c.Requests[peer.Gradient] != questions+asked {
-				t.Errorf("%d nodes, %d columns: %v, want %d bytes in %d requests", nodes, columns, c, bytes, questions+asked)
+			if c.Bytes[peer.Gradient] != bytes || c.Requests[peer.Gradient] != questions {
+				t.Errorf("%d nodes, %d columns: %v, want %d bytes in %d requests", nodes, columns, c, bytes, questions)
 			}
 			if nodes > 1 && columns == 1<<14 {
 				if least, most := shareSizes(columns, nodes); most-least > 2*shareUnit {
@@ -198,43 +247,50 @@ func TestNoRowsAtAll(t *testing.T) {
 	}
 }
 
-// A node whose share is empty asks for notes only, and may come when the others have
-// long finished.
+// A node whose share is empty takes notes only. Its question may be asked again when the others
+// have long finished.
 func TestNotesReachWhoIsLate(t *testing.T) {
-	_, all := mesh(3)
-	// Of 17 columns node 0 has none: the shares are of 2 units for 3 nodes.
-	if first, end := share(17, 0, 3); first != end {
+	const nodes, columns, leaves = 3, 17, 8192 // too many rows to be taken whole
+	_, all := mesh(nodes)
+	// Node 0 has no columns: the shares are of 2 units for 3 nodes.
+	if first, end := share(columns, 0, nodes); first != end {
 		t.Fatalf("node 0 has the columns %d to %d", first, end)
 	}
-	started := make(chan struct{})
+	holders := make([]int, leaves)
+	for i := range holders {
+		holders[i] = i % nodes
+	}
+	spans := Spans(holders, nodes)
 	must(t, each(all, func(node int, x *Exchange) error {
-		to := make([]float64, 17)
-		to[0], to[16] = float64(node), 1
-		r := Round{Tag: Tag{Epoch: 1}, Note: Note{Loss: float64(node)}}
-		if node == 0 {
-			// Its row is there, but it asks last.
-			tag := Tag{Epoch: 1, Lane: LaneReduce}
-			x.mu.Lock()
-			o := x.blank(LaneReduce, 0)
-			o.head = r.Note.append(o.head)
-			o.rows = append(o.rows, raw(slices.Clone(to)))
-			x.publish(tag, o)
-			x.mu.Unlock()
-			<-started
-			<-started
+		mine, to := make([][]float64, len(spans[node])), make([]float64, columns)
+		for i := range mine {
+			mine[i] = slices.Repeat([]float64{1}, columns)
 		}
-		notes, err := Reduce(t.Context(), x, r, [][]float64{to}, to)
+		notes, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: 1}, Note: Note{Loss: float64(node)}, Spans: spans}, mine, to)
 		if err != nil {
 			return err
 		}
-		if node > 0 {
-			started <- struct{}{}
-		}
-		if to[0] != 3 || to[16] != 3 || notes[2].Loss != 2 || notes[1].Loss != 1 || notes[0].Loss != 0 {
+		if to[0] != leaves || to[16] != leaves || notes[2].Loss != 2 || notes[1].Loss != 1 || notes[0].Loss != 0 {
 			return fmt.Errorf("node %d: %v, %v", node, to, notes)
 		}
 		return nil
 	}))
+	q := question(Tag{Epoch: 1, Lane: LaneReduce}, 100)
+	for node := 1; node < 3; node++ {
+		for _, brings := range []int{0, noteSize + 8} {
+			q.Body = make([]byte, columnsSize+brings)
+			must(t, all[node].answer(t.Context(), 0, q, func(parts ...[]byte) error {
+				if got := noteOf(parts[0]); got.Loss != float64(node) {
+					t.Errorf("node %d answers with the note %v", node, got)
+				}
+				return nil
+			}))
+		}
+		putColumns(q.Body, 0, 8)
+		if err := all[node].answer(t.Context(), 0, q, func(...[]byte) error { return nil }); !errors.Is(err, peer.ErrRefused) {
+			t.Errorf("node %d gives rows that are withdrawn: %v", node, err)
+		}
+	}
 }
 
 func TestGather(t *testing.T) {

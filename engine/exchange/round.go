@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
@@ -20,6 +21,11 @@ type round struct {
 	parent, ctx context.Context
 	cancel      context.CancelCauseFunc
 
+	// What others bring with their questions, which the exchange's lock guards.
+	expects  bool
+	expected Tag
+	late     *time.Timer
+
 	mu  sync.Mutex
 	err error // of the first call that failed
 }
@@ -30,8 +36,10 @@ type call struct {
 	node    int
 	query   peer.Query
 	columns [columnsSize]byte
-	exact   bool // an answer shorter than the limit is an error
+	body    []uint64 // the columns, and what this node brings
+	exact   bool     // an answer shorter than the limit is an error
 	wanted  bool
+	comes   bool // the other node asks, and brings what this one wants
 	memory  []uint64
 	answer  []byte
 	run     func() // do, bound once
@@ -58,13 +66,14 @@ func (r *round) room(node, bytes int) []byte {
 func (r *round) want(node int, k peer.Kind, t Tag, limit int, tally *peer.Tally) *call {
 	c := &r.calls[node]
 	c.query = peer.Query{Service: peer.Offers, Kind: k, Epoch: t.Epoch, Step: t.Step, Part: t.part(), Limit: limit, Tally: tally}
-	c.wanted, c.exact = true, true
+	c.wanted, c.exact, c.comes = true, true, false
 	return c
 }
 
-// run asks all questions of the round, and waits for the answers. The first failure
-// cancels the others.
-func (r *round) run(ctx context.Context) error {
+// run offers something, if there is anything to offer, asks all questions of the round, and waits
+// for the answers, and for the questions of those who bring theirs. The first failure cancels the
+// others.
+func (r *round) run(ctx context.Context, t Tag, o *offer) error {
 	if r.parent != ctx || r.ctx.Err() != nil {
 		if r.cancel != nil {
 			r.cancel(nil)
@@ -74,16 +83,22 @@ func (r *round) run(ctx context.Context) error {
 	}
 	r.err = nil
 	under := 0
+	r.x.mu.Lock()
+	r.expect(t)
+	if o != nil {
+		r.x.publish(t, o)
+	}
 	for i := range r.calls {
 		if c := &r.calls[i]; c.wanted {
 			c.wanted = false
 			under++
-			go c.run()
+			if !c.comes {
+				go c.run()
+			}
 		}
 	}
-	for range under {
-		<-r.done
-	}
+	r.x.mu.Unlock()
+	r.wait(under)
 	return r.err
 }
 

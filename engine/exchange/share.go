@@ -3,8 +3,6 @@ package exchange
 import (
 	"context"
 	"slices"
-
-	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 // takeRows offers this node's rows, and takes its share of those of the others, with
@@ -20,49 +18,64 @@ func (s *summing) takeRows(ctx context.Context, r *Round, columns, size int) err
 	o := x.blank(tag.Lane, 0)
 	o.head = r.Note.append(o.head)
 	o.rows = append(o.rows, s.rows...)
-	x.publish(tag, o)
 	if s.sum = nil; end > first {
 		s.sum = x.blank(LaneSum, end-first)
 	}
 	x.mu.Unlock()
 
 	for node := range nodes {
-		bytes := noteSize + r.rows(node)*(end-first)
+		takes := noteSize + r.rows(node)*(end-first)
 		if node == self {
-			own := s.room(self, bytes)
-			r.Note.append(own[:0])
-			for i, row := range s.rows {
-				copy(own[noteSize+i*(end-first):], row[first:end])
-			}
+			own := s.room(self, takes)
+			s.putRows(own, r, first, end)
 			s.calls[self].answer = own
 			continue
 		}
-		c := s.want(node, peer.Gradient, tag, bytes, r.Tally)
-		putColumns(c.columns[:], first, end)
-		c.query.Body = c.columns[:]
+		to, until := share(columns, node, nodes)
+		to, until = to*size, until*size
+		if given := s.trade(node, tag, first, end, takes, noteSize+len(s.rows)*(until-to), r.Tally); given != nil {
+			s.putRows(given, r, to, until)
+		}
 	}
-	if err := s.run(ctx); err != nil {
+	if err := s.run(ctx, tag, o); err != nil {
 		return err
 	}
 	s.takeNotes()
 	return nil
 }
 
-// wholeBytes is how much more may cross a node's link so that it need not wait for sums: less than
-// a round of questions takes of a processor, and of a slow link about a millisecond. It also
-// bounds the memory of rows that are taken whole.
-const wholeBytes = 48 << 10
+// putRows puts the note and some bytes of each of this node's rows.
+func (s *summing) putRows(to []byte, r *Round, first, end int) {
+	at := len(r.Note.append(to[:0]))
+	for _, row := range s.rows {
+		at += copy(to[at:], row[first:end])
+	}
+}
+
+const (
+	// moreBytes is how much more may cross a node's link, either way, so that no node waits for
+	// sums: a round of questions costs as much where links are slow and processors, too. Nodes that
+	// have a fifth of a core gain where it is nearly as much, and nodes with half a core neither gain
+	// nor lose, with links of 400 Mbit/s.
+	moreBytes = 128 << 10
+	// wholeBytes bounds the memory of rows that are taken whole.
+	wholeBytes = 512 << 10
+)
 
 // whole reports whether each node takes all rows, of so many bytes.
 func whole(nodes, bytes int, rows func(node int) int) bool {
 	if nodes < 2 {
 		return false // nothing travels
 	}
-	all := 0
+	all, least, most := 0, rows(0), rows(0)
 	for node := range nodes {
-		all += rows(node)
+		n := rows(node)
+		all, least, most = all+n, min(least, n), max(most, n)
 	}
-	return all < 2 && bytes <= wholeBytes/nodes || all > 1 && bytes <= wholeBytes*nodes/(nodes-1)/(all-1)
+	come, leave := (all-least)*bytes, (nodes-1)*most*bytes
+	// Apart, shares of rows come, and the sums of the other shares; and as much goes.
+	sums := bytes - bytes/nodes
+	return come <= wholeBytes && come-come/nodes-sums <= moreBytes && leave-leave/nodes-sums <= moreBytes
 }
 
 // Rounds returns how many rounds of questions a sum of one row a node takes, of so many bytes, and how
@@ -85,26 +98,24 @@ func (s *summing) takeWhole(ctx context.Context, r *Round, row int) error {
 	tag.Lane = LaneReduce
 
 	own := s.room(self, noteSize+len(s.rows)*row)
-	r.Note.append(own[:0])
-	for i := range s.rows {
-		copy(own[noteSize+i*row:], s.rows[i])
-	}
+	s.putRows(own, r, 0, row)
 	s.calls[self].answer = own
 	x.mu.Lock()
 	o := x.blank(tag.Lane, len(own)-noteSize)
+	x.mu.Unlock()
 	o.head = r.Note.append(o.head)
 	if len(o.rows) > 0 {
 		copy(o.rows[0], own[noteSize:])
 	}
-	x.publish(tag, o)
-	x.mu.Unlock()
-
 	for node := range s.calls {
-		if node != self {
-			s.want(node, peer.Gradient, tag, noteSize+r.rows(node)*row, r.Tally)
+		if node == self {
+			continue
+		}
+		if given := s.trade(node, tag, 0, r.rows(node)*row, noteSize+r.rows(node)*row, len(own), r.Tally); given != nil {
+			copy(given, own)
 		}
 	}
-	if err := s.run(ctx); err != nil {
+	if err := s.run(ctx, tag, o); err != nil {
 		return err
 	}
 	s.takeNotes()
@@ -151,20 +162,24 @@ func addUp[T Number](s *summing, r *Round, bytes int) []byte {
 // stay in the round's memory: this node's rows may lie where they are to go, and others
 // may still read those.
 func (s *summing) takeSums(ctx context.Context, r *Round, columns, size int) error {
-	x, self, nodes := s.x, s.x.work.Self, len(s.x.work.Nodes)
+	self, nodes := s.x.work.Self, len(s.x.work.Nodes)
 	tag := r.Tag
 	tag.Lane = LaneSum
+	mine := 0
 	if s.sum != nil {
-		x.mu.Lock()
-		x.publish(tag, s.sum)
-		x.mu.Unlock()
+		mine = len(s.sum.rows[0])
 	}
 	for node := range nodes {
-		if first, end := share(columns, node, nodes); node != self && end > first {
-			s.want(node, peer.Gradient, tag, (end-first)*size, r.Tally)
+		first, end := share(columns, node, nodes)
+		takes := (end - first) * size
+		if node == self || takes == 0 {
+			continue
+		}
+		if given := s.trade(node, tag, 0, takes, takes, mine, r.Tally); given != nil {
+			copy(given, s.sum.rows[0])
 		}
 	}
-	return s.run(ctx)
+	return s.run(ctx, tag, s.sum)
 }
 
 // put joins all shares' sums.

@@ -12,32 +12,56 @@ func Volume(nodes, columns, size int, rows []int) (all peer.Counts, busiest uint
 		}
 		return rows[node]
 	}
-	sum := 0
-	for node := range nodes {
-		sum += of(node)
+	bytes := func(node int) int { // of its share
+		first, end := share(columns, node, nodes)
+		return (end - first) * size
 	}
-	if whole(nodes, columns*size, of) {
-		for self := range nodes {
-			came := (nodes-1)*(peer.QueryFraming+peer.AnswerFraming+noteSize) + (sum-of(self))*columns*size
-			all.Bytes[peer.Gradient] += uint64(came)
-			busiest = max(busiest, uint64(came))
-		}
-		all.Requests[peer.Gradient] = uint64(nodes * (nodes - 1))
-		return all, busiest
-	}
-	for self := range nodes {
-		first, end := share(columns, self, nodes)
-		came := (nodes-1)*(peer.QueryFraming+columnsSize+peer.AnswerFraming+noteSize) + (sum-of(self))*(end-first)*size
-		requests := nodes - 1
-		for node := range nodes {
-			if first, end := share(columns, node, nodes); node != self && end > first {
-				came += peer.QueryFraming + peer.AnswerFraming + (end-first)*size
-				requests++
+	v := volume{came: make([]int, nodes)}
+	apart := !whole(nodes, columns*size, of)
+	for a := range nodes {
+		for b := range a {
+			if apart {
+				v.add(a, b, noteSize+of(a)*bytes(b), noteSize+of(b)*bytes(a))
+				v.add(a, b, bytes(a), bytes(b))
+			} else {
+				v.add(a, b, noteSize+of(a)*columns*size, noteSize+of(b)*columns*size)
 			}
 		}
+	}
+	for _, came := range v.came {
 		all.Bytes[peer.Gradient] += uint64(came)
-		all.Requests[peer.Gradient] += uint64(requests)
 		busiest = max(busiest, uint64(came))
 	}
+	all.Requests[peer.Gradient] = uint64(v.questions)
 	return all, busiest
+}
+
+// A volume is how many questions there are, and how many bytes come to each node.
+type volume struct {
+	came      []int
+	questions int
+}
+
+// add counts what two nodes give each other, in bytes.
+func (v *volume) add(a, b, gives, takes int) {
+	if !asks(a, b, len(v.came)) {
+		a, b, gives, takes = b, a, takes, gives
+	}
+	if swaps(a, b, len(v.came), gives, takes) {
+		v.question(a, b, columnsSize+gives, takes)
+		return
+	}
+	if gives > 0 {
+		v.question(b, a, columnsSize, gives)
+	}
+	if takes > 0 {
+		v.question(a, b, columnsSize, takes)
+	}
+}
+
+// question counts one of a node to another, with so many bytes and for so many.
+func (v *volume) question(from, to, brings, takes int) {
+	v.questions++
+	v.came[to] += peer.QueryFraming + brings
+	v.came[from] += peer.AnswerFraming + takes
 }

@@ -387,7 +387,7 @@ func Batched(s *Step) Volume {
 	if s.Nodes > 1 {
 		sum, busiest := exchange.Volume(s.Nodes, s.Model.Size(), s.Number, s.Sums())
 		v.All.Add(sum)
-		v.Exposed, v.Asked, v.Rounds = busiest, 2*(s.Nodes-1), 2
+		v.Exposed, v.Asked, v.Rounds = busiest, int(sum.Requests[peer.Gradient])/s.Nodes, 2
 		v.AddLearnt(s)
 	}
 	return v

@@ -39,7 +39,7 @@ func TestLocalUpdatesGoOnFromTheLastAverage(t *testing.T) {
 				t.Fatal("it gets nowhere")
 			}
 			m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
-			ctx := traintest.CancelAfter(t, m, 150+random.Int64N(250))
+			ctx := traintest.CancelAfter(t, m, 120+random.Int64N(160))
 			_, epochs, err := m.Run(ctx, r, shards, train.Options{Threads: 1, Resume: true, Dataset: "d", Interval: time.Nanosecond}, func(node int) string {
 				return folders[(node+runs)%3]
 			})

@@ -133,16 +133,10 @@ func (l load) weights(d api.Dataset) (int, error) {
 	return m.Size(), nil
 }
 
-// reduceBytes returns what all nodes send to add up so many weights, each number 2(N-1)/N
-// times: two rounds of questions, of which the first names columns and is answered with a
-// note beside them. Of few weights, all numbers go to all nodes in one round.
+// reduceBytes returns what all nodes send to add up so many weights, by formula.
 func reduceBytes(weights, nodes int) uint64 {
-	const columns, note = 16, 16
-	questions := nodes * (nodes - 1)
-	if rounds, _ := exchange.Rounds(nodes, 4*weights); rounds == 1 {
-		return uint64(questions * (4*weights + peer.QueryFraming + peer.AnswerFraming + note))
-	}
-	return uint64(2*(nodes-1)*4*weights + questions*(2*(peer.QueryFraming+peer.AnswerFraming)+columns+note))
+	all, _ := exchange.Volume(nodes, weights, 4, nil)
+	return all.Bytes[peer.Gradient]
 }
 
 // isolatedFigures makes the figures of the cases.

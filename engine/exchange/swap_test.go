@@ -1,0 +1,137 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
+)
+
+// Of two nodes one asks the other, and each node asks about half of the others.
+func TestHalfAreAsked(t *testing.T) {
+	for nodes := 2; nodes < 12; nodes++ {
+		for a := range nodes {
+			asked := 0
+			for b := range nodes {
+				if a == b {
+					continue
+				}
+				if asks(a, b, nodes) == asks(b, a, nodes) {
+					t.Fatalf("%d nodes: %d and %d ask each other, or neither does", nodes, a, b)
+				}
+				if asks(a, b, nodes) {
+					asked++
+				}
+			}
+			if asked < (nodes-1)/2 || asked > nodes/2 {
+				t.Errorf("%d nodes: node %d asks %d of them", nodes, a, asked)
+			}
+		}
+	}
+}
+
+// What comes with a question is used: the node that is asked does not wait until it would ask
+// itself. Whoever comes last, both have the sum an answer's time later.
+func TestWhatComesWithAQuestionIsUsed(t *testing.T) {
+	for _, columns := range []int{10, 20_000} {
+		for late := range 3 {
+			synctest.Test(t, func(t *testing.T) {
+				net, all := mesh(3)
+				net.Delay = time.Millisecond
+				begun := time.Now()
+				must(t, each(all, func(node int, x *Exchange) error {
+					if node == late {
+						time.Sleep(time.Second)
+					}
+					to := make([]float32, columns)
+					to[columns-1] = float32(node)
+					_, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: 1}}, [][]float32{to}, to)
+					if err == nil && to[columns-1] != 3 {
+						err = fmt.Errorf("node %d has %v", node, to[columns-1])
+					}
+					return err
+				}))
+				if took := time.Since(begun); took > time.Second+2*time.Millisecond {
+					t.Errorf("%d columns, node %d is late: it took %s", columns, late, took)
+				}
+			})
+		}
+	}
+}
+
+// A node that is not asked for long asks, and is not counted for it.
+func TestWhoIsNotAskedAsks(t *testing.T) {
+	for _, columns := range []int{10, 20_000} {
+		synctest.Test(t, func(t *testing.T) {
+			net, all := mesh(2)
+			var slow bool
+			net.Trouble = func(_ context.Context, from, _ int, _ peer.Query) error {
+				if from == 0 { // its questions take long
+					slow = true
+					time.Sleep(time.Minute)
+				}
+				return nil
+			}
+			var tally peer.Tally
+			begun := time.Now()
+			must(t, each(all, func(node int, x *Exchange) error {
+				to := make([]float32, columns)
+				to[0] = 1
+				_, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: 1}, Tally: &tally}, [][]float32{to}, to)
+				if took := time.Since(begun); err == nil && (to[0] != 2 || node == 1 && took > time.Minute+2*swapPatience) {
+					err = fmt.Errorf("node %d has %v after %s", node, to[0], took)
+				}
+				return err
+			}))
+			want, _ := Volume(2, columns, 4, nil)
+			if got := tally.Read(); !slow || got != want {
+				t.Errorf("%d columns: counted %v, want %v", columns, got, want)
+			}
+		})
+	}
+}
+
+// What has a wrong length is refused, and ends the sum of who brings it.
+func TestWrongLengthsAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := loopback.New(2)
+		x := New(net.Node(1), work(2, 1))
+		net.Node(0).Open()
+		net.Node(1).Open()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := make(chan error)
+		go func() {
+			to := []float32{7}
+			_, err := Reduce(ctx, x, Round{Tag: Tag{Epoch: 1}}, [][]float32{to}, to)
+			if to[0] != 7 {
+				t.Errorf("the sum of a round that failed: %v", to)
+			}
+			ended <- err
+		}()
+		synctest.Wait()
+		q := question(Tag{Epoch: 1, Lane: LaneReduce}, 100)
+		for _, size := range []int{1, noteSize, noteSize + 3, noteSize + 5, 1000} {
+			q.Body = make([]byte, columnsSize+size)
+			putColumns(q.Body, 0, 4)
+			err := x.answer(ctx, 0, q, func(...[]byte) error { return nil })
+			if !errors.Is(err, peer.ErrRefused) || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes come with a question in place of 20", size)) {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+		}
+		over := errors.New("the plan has changed")
+		cancel(over)
+		if err := <-ended; !errors.Is(err, over) {
+			t.Errorf("ended by %v", err)
+		}
+		// What comes too late, or comes again, is of no use, and its answer is.
+		q.Body = make([]byte, columnsSize+noteSize+4)
+		putColumns(q.Body, 0, 4)
+		must(t, x.answer(t.Context(), 0, q, func(...[]byte) error { return nil }))
+	})
+}
