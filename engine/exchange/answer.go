@@ -10,8 +10,8 @@ import (
 
 // A question without a body asks for all that is offered under a tag. Otherwise its
 // body selects the bytes of each row, after the head: the first and the end, 8 bytes
-// each, little-endian. What follows in it is what the node that asks offers to the one
-// that it asks.
+// each, little-endian. What follows in it, of sums alone, is what the node that asks
+// offers to the one that it asks.
 const columnsSize = 16
 
 func putColumns(to []byte, first, end int) {
@@ -21,16 +21,19 @@ func putColumns(to []byte, first, end int) {
 
 // answer implements peer.Handler.
 func (x *Exchange) answer(ctx context.Context, from int, q peer.Query, reply func(parts ...[]byte) error) error {
-	if len(q.Body) != 0 && len(q.Body) < columnsSize {
+	t := tagOf(q)
+	switch sum := t.Lane == LaneReduce || t.Lane == LaneSum; {
+	case len(q.Body) == 0 || len(q.Body) == columnsSize:
+	case !sum || len(q.Body) < columnsSize || len(q.Body) > columnsSize+swapBytes:
 		return fmt.Errorf("%w: %d bytes are not a question for columns", peer.ErrRefused, len(q.Body))
 	}
-	o, err := x.await(ctx, tagOf(q))
+	o, err := x.await(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer x.leave(o)
 	if len(q.Body) > columnsSize {
-		if err := x.sums.brought(from, tagOf(q), q.Body[columnsSize:]); err != nil {
+		if err := x.sums.brought(from, t, q.Body[columnsSize:]); err != nil {
 			return err
 		}
 	}

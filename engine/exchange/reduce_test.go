@@ -80,8 +80,8 @@ func TestWhoTakesAllRows(t *testing.T) {
 		want         bool
 	}{
 		{1, 4, each(1), false},
-		{2, 512 << 10, each(1, 1), true}, // as many bytes as otherwise
-		{2, 512<<10 + 1, each(1, 1), false},
+		{2, 256 << 10, each(1, 1), true}, // as many bytes as otherwise
+		{2, 256<<10 + 1, each(1, 1), false},
 		{4, 85 << 10, each(1, 1, 1, 1), true},
 		{4, 86 << 10, each(1, 1, 1, 1), false},
 		{8, 24 << 10, each(1, 1, 1, 1, 1, 1, 1, 1), true},
@@ -173,12 +173,15 @@ func TestReduceInTheOrderOfNodes(t *testing.T) {
 				}
 			}
 			bytes += 2*pairs*noteSize + questions*(peer.QueryFraming+columnsSize+peer.AnswerFraming)
-			volume, busiest := Volume(nodes, columns, 4, nil)
-			if volume.Bytes[peer.Gradient] != bytes || volume.Requests[peer.Gradient] != questions {
-				t.Errorf("%d nodes, %d columns: a volume of %v, want %d bytes in %d requests", nodes, columns, volume, bytes, questions)
+			v := VolumeOf(nodes, columns, 4, nil)
+			if v.All.Bytes[peer.Gradient] != bytes || v.All.Requests[peer.Gradient] != questions {
+				t.Errorf("%d nodes, %d columns: a volume of %v, want %d bytes in %d requests", nodes, columns, v.All, bytes, questions)
 			}
-			if mean := bytes / uint64(nodes); busiest < mean || busiest > mean+mean/2+2*shareUnit*4*uint64(nodes) {
-				t.Errorf("%d nodes, %d columns: %d bytes to the busiest, and %d on average", nodes, columns, busiest, mean)
+			if mean := bytes / uint64(nodes); v.Busiest < mean || v.Busiest > mean+mean/2+2*shareUnit*4*uint64(nodes) {
+				t.Errorf("%d nodes, %d columns: %d bytes to the busiest, and %d on average", nodes, columns, v.Busiest, mean)
+			}
+			if mean := int(questions) / nodes; v.Asked < mean || v.Asked > mean+2 || v.Asked == 0 && nodes > 1 {
+				t.Errorf("%d nodes, %d columns: one asks %d questions, and %d are asked on average", nodes, columns, v.Asked, mean)
 			}
 			c := tally.Read()
 			if c.Bytes[peer.Gradient] != bytes || c.Requests[peer.Gradient] != questions {
@@ -204,8 +207,8 @@ func shareSizes(columns, nodes int) (least, most int) {
 
 // One node adds up its own rows, however many, and sends nothing.
 func TestOneNodeHasManyRows(t *testing.T) {
-	if c, busiest := Volume(1, 100, 4, []int{8}); c != (peer.Counts{}) || busiest != 0 {
-		t.Errorf("one node sends %v", c)
+	if v := VolumeOf(1, 100, 4, []int{8}); v.All != (peer.Counts{}) || v.Busiest != 0 || v.Rounds != 0 {
+		t.Errorf("one node sends %v", v.All)
 	}
 	if rounds, came := Rounds(1, 400); rounds != 0 || came != 0 {
 		t.Errorf("one node takes %d rounds for %g bytes", rounds, came)

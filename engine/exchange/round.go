@@ -9,7 +9,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// A round asks other nodes one question each, all at once. Its memory is reused.
+// A round asks other nodes one question each, all at once, or waits for theirs. Its memory is reused.
 type round struct {
 	x     *Exchange
 	calls []call // to each node, but not to this one
@@ -21,16 +21,17 @@ type round struct {
 	parent, ctx context.Context
 	cancel      context.CancelCauseFunc
 
-	// What others bring with their questions, which the exchange's lock guards.
+	// The exchange's lock guards these, and the calls whose answers come with questions.
 	expects  bool
 	expected Tag
-	late     *time.Timer
+
+	late *time.Timer // for whom the others have not asked yet
 
 	mu  sync.Mutex
 	err error // of the first call that failed
 }
 
-// A call is one question of a round.
+// A call is one question of a round, or the wait for the other node's.
 type call struct {
 	r       *round
 	node    int

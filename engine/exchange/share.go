@@ -31,10 +31,10 @@ func (s *summing) takeRows(ctx context.Context, r *Round, columns, size int) err
 			s.calls[self].answer = own
 			continue
 		}
-		to, until := share(columns, node, nodes)
-		to, until = to*size, until*size
-		if given := s.trade(node, tag, first, end, takes, noteSize+len(s.rows)*(until-to), r.Tally); given != nil {
-			s.putRows(given, r, to, until)
+		from, until := share(columns, node, nodes) // the other node's
+		from, until = from*size, until*size
+		if given := s.trade(node, tag, first, end, noteSize+len(s.rows)*(until-from), takes, r.Tally); given != nil {
+			s.putRows(given, r, from, until)
 		}
 	}
 	if err := s.run(ctx, tag, o); err != nil {
@@ -53,13 +53,12 @@ func (s *summing) putRows(to []byte, r *Round, first, end int) {
 }
 
 const (
-	// moreBytes is how much more may cross a node's link, either way, so that no node waits for
-	// sums: a round of questions costs as much where links are slow and processors, too. Nodes that
-	// have a fifth of a core gain where it is nearly as much, and nodes with half a core neither gain
-	// nor lose, with links of 400 Mbit/s.
+	// moreBytes is how much more may cross a node's link, either way, to save a round of questions.
+	// With links of 400 Mbit/s, four nodes that have half a core each take as long either way, and
+	// eight with a fifth of a core gain a sixth.
 	moreBytes = 128 << 10
 	// wholeBytes bounds the memory of rows that are taken whole.
-	wholeBytes = 512 << 10
+	wholeBytes = 256 << 10
 )
 
 // whole reports whether each node takes all rows, of so many bytes.
@@ -111,7 +110,7 @@ func (s *summing) takeWhole(ctx context.Context, r *Round, row int) error {
 		if node == self {
 			continue
 		}
-		if given := s.trade(node, tag, 0, r.rows(node)*row, noteSize+r.rows(node)*row, len(own), r.Tally); given != nil {
+		if given := s.trade(node, tag, 0, r.rows(node)*row, len(own), noteSize+r.rows(node)*row, r.Tally); given != nil {
 			copy(given, own)
 		}
 	}
@@ -175,7 +174,7 @@ func (s *summing) takeSums(ctx context.Context, r *Round, columns, size int) err
 		if node == self || takes == 0 {
 			continue
 		}
-		if given := s.trade(node, tag, 0, takes, takes, mine, r.Tally); given != nil {
+		if given := s.trade(node, tag, 0, takes, mine, takes, r.Tally); given != nil {
 			copy(given, s.sum.rows[0])
 		}
 	}

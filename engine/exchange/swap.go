@@ -16,8 +16,9 @@ import (
 const (
 	// swapBytes bounds what comes with a question, since it waits in memory for who is asked.
 	swapBytes = 128 << 10
-	// swapPatience is how long a node waits to be asked until it asks. Nothing depends on it but
-	// who is named as the node that is waited for.
+	// swapPatience is how long a node waits to be asked until it asks. So it ends even if the other's
+	// question does not come, and can name the node that it waits for. Where the other one is only
+	// slow, its part comes twice, and is counted once.
 	swapPatience = 2 * time.Second
 )
 
@@ -37,10 +38,10 @@ func swaps(node, other, nodes, gives, takes int) bool {
 	return gives > 0 && takes > 0 && brings <= swapBytes
 }
 
-// trade adds to the next run that this node takes some bytes of each row from another one, and gives
-// it others: so many bytes in all, either way. It returns where to put what this node gives, if that
-// goes with its question.
-func (r *round) trade(node int, t Tag, first, end, takes, gives int, tally *peer.Tally) []byte {
+// trade adds to the next run that this node takes the bytes from first to end of each of another one's
+// rows, and gives it something: so many bytes in all, either way. It returns where to put what this
+// node gives, if that goes with its question.
+func (r *round) trade(node int, t Tag, first, end, gives, takes int, tally *peer.Tally) []byte {
 	c := r.want(node, peer.Gradient, t, takes, tally)
 	putColumns(c.columns[:], first, end)
 	c.query.Body = c.columns[:]
@@ -58,12 +59,12 @@ func (r *round) trade(node int, t Tag, first, end, takes, gives int, tally *peer
 	return c.query.Body[columnsSize:]
 }
 
-// expect waits for the questions that bring something from now on. The caller holds the exchange's
+// expect lets brought take what comes with questions from now on. The caller holds the exchange's
 // lock, and makes this node's offer visible before it gives the lock back.
 func (r *round) expect(t Tag) { r.expects, r.expected = true, t }
 
 // brought takes what came with a node's question. If it came before, as with a question that is
-// asked again, this does nothing.
+// asked again, or this node has asked itself, this does nothing.
 func (r *round) brought(node int, t Tag, b []byte) error {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()

@@ -36,10 +36,23 @@ func TestHalfAreAsked(t *testing.T) {
 	}
 }
 
+// sizes are columns of float32 that three nodes add up in one round and in two, of which each part
+// comes with a question.
+var sizes = []struct{ columns, rounds int }{{10, 1}, {60_000, 2}}
+
+func TestSizesOfSums(t *testing.T) {
+	for _, c := range sizes {
+		v := VolumeOf(3, c.columns, 4, nil)
+		if v.Rounds != c.rounds || v.All.Requests[peer.Gradient] != uint64(3*c.rounds) {
+			t.Errorf("%d columns: %d questions in %d rounds", c.columns, v.All.Requests[peer.Gradient], v.Rounds)
+		}
+	}
+}
+
 // What comes with a question is used: the node that is asked does not wait until it would ask
-// itself. Whoever comes last, both have the sum an answer's time later.
+// itself. Whoever comes last, all have the sum as many answers' times later as there are rounds.
 func TestWhatComesWithAQuestionIsUsed(t *testing.T) {
-	for _, columns := range []int{10, 20_000} {
+	for _, c := range sizes {
 		for late := range 3 {
 			synctest.Test(t, func(t *testing.T) {
 				net, all := mesh(3)
@@ -49,16 +62,16 @@ func TestWhatComesWithAQuestionIsUsed(t *testing.T) {
 					if node == late {
 						time.Sleep(time.Second)
 					}
-					to := make([]float32, columns)
-					to[columns-1] = float32(node)
+					to := make([]float32, c.columns)
+					to[c.columns-1] = float32(node)
 					_, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: 1}}, [][]float32{to}, to)
-					if err == nil && to[columns-1] != 3 {
-						err = fmt.Errorf("node %d has %v", node, to[columns-1])
+					if err == nil && to[c.columns-1] != 3 {
+						err = fmt.Errorf("node %d has %v", node, to[c.columns-1])
 					}
 					return err
 				}))
-				if took := time.Since(begun); took > time.Second+2*time.Millisecond {
-					t.Errorf("%d columns, node %d is late: it took %s", columns, late, took)
+				if took, want := time.Since(begun), time.Second+time.Duration(c.rounds)*time.Millisecond; took > want {
+					t.Errorf("%d columns, node %d is late: it took %s in place of %s", c.columns, late, took, want)
 				}
 			})
 		}
@@ -67,13 +80,11 @@ func TestWhatComesWithAQuestionIsUsed(t *testing.T) {
 
 // A node that is not asked for long asks, and is not counted for it.
 func TestWhoIsNotAskedAsks(t *testing.T) {
-	for _, columns := range []int{10, 20_000} {
+	for _, c := range sizes {
 		synctest.Test(t, func(t *testing.T) {
-			net, all := mesh(2)
-			var slow bool
+			net, all := mesh(3)
 			net.Trouble = func(_ context.Context, from, _ int, _ peer.Query) error {
-				if from == 0 { // its questions take long
-					slow = true
+				if from == 0 { // its questions take long: that to node 1, in each round
 					time.Sleep(time.Minute)
 				}
 				return nil
@@ -81,17 +92,21 @@ func TestWhoIsNotAskedAsks(t *testing.T) {
 			var tally peer.Tally
 			begun := time.Now()
 			must(t, each(all, func(node int, x *Exchange) error {
-				to := make([]float32, columns)
+				to := make([]float32, c.columns)
 				to[0] = 1
 				_, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: 1}, Tally: &tally}, [][]float32{to}, to)
-				if took := time.Since(begun); err == nil && (to[0] != 2 || node == 1 && took > time.Minute+2*swapPatience) {
+				took := time.Since(begun)
+				if err == nil && (to[0] != 3 || node == 0 && took != time.Duration(c.rounds)*time.Minute) {
 					err = fmt.Errorf("node %d has %v after %s", node, to[0], took)
+				}
+				// In two rounds it has node 0's sum only when that has all rows.
+				if most := swapPatience + time.Duration(c.rounds-1)*time.Minute; err == nil && node == 1 && (took > most || took < swapPatience) {
+					err = fmt.Errorf("node %d took %s, want up to %s", node, took, most)
 				}
 				return err
 			}))
-			want, _ := Volume(2, columns, 4, nil)
-			if got := tally.Read(); !slow || got != want {
-				t.Errorf("%d columns: counted %v, want %v", columns, got, want)
+			if got, want := tally.Read(), VolumeOf(3, c.columns, 4, nil).All; got != want {
+				t.Errorf("%d columns: counted %v, want %v", c.columns, got, want)
 			}
 		})
 	}
@@ -129,8 +144,17 @@ func TestWrongLengthsAreRefused(t *testing.T) {
 		if err := <-ended; !errors.Is(err, over) {
 			t.Errorf("ended by %v", err)
 		}
-		// What comes too late, or comes again, is of no use, and its answer is.
+		q.Body = make([]byte, columnsSize+swapBytes+1)
+		if err := x.answer(t.Context(), 0, q, nil); !errors.Is(err, peer.ErrRefused) {
+			t.Errorf("a question with %d bytes: %v", len(q.Body), err)
+		}
 		q.Body = make([]byte, columnsSize+noteSize+4)
+		other := q
+		other.Part = Tag{Lane: LaneModel}.part()
+		if err := x.answer(t.Context(), 0, other, nil); !errors.Is(err, peer.ErrRefused) {
+			t.Errorf("a question that brings a model: %v", err)
+		}
+		// What comes too late, or comes again, is of no use, and its answer is.
 		putColumns(q.Body, 0, 4)
 		must(t, x.answer(t.Context(), 0, q, func(...[]byte) error { return nil }))
 	})

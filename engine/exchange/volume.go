@@ -2,10 +2,24 @@ package exchange
 
 import "github.com/hopmesh/hopmesh/engine/peer"
 
-// Volume returns what all nodes together send for one Reduce over so many columns of so
-// many bytes, where each node contributes these rows (nil: one each), and how many bytes
-// come to the node to which most come.
-func Volume(nodes, columns, size int, rows []int) (all peer.Counts, busiest uint64) {
+// A Volume is what nodes send for one Reduce.
+type Volume struct {
+	All     peer.Counts // by all nodes together
+	Busiest uint64      // bytes that come to the node to which most come
+	Asked   int         // questions of the node that asks most
+	Rounds  int         // of questions, one after the other
+
+	came  []int // bytes that come to each node
+	asked []int // questions of each node
+}
+
+// VolumeOf returns what nodes send for a sum of so many columns of so many bytes, where each node
+// contributes these rows (nil: one each).
+func VolumeOf(nodes, columns, size int, rows []int) Volume {
+	v := Volume{came: make([]int, nodes), asked: make([]int, nodes)}
+	if nodes < 2 {
+		return v
+	}
 	of := func(node int) int {
 		if rows == nil {
 			return 1
@@ -16,52 +30,49 @@ func Volume(nodes, columns, size int, rows []int) (all peer.Counts, busiest uint
 		first, end := share(columns, node, nodes)
 		return (end - first) * size
 	}
-	v := volume{came: make([]int, nodes)}
-	apart := !whole(nodes, columns*size, of)
+	v.Rounds = 2
+	if whole(nodes, columns*size, of) {
+		v.Rounds = 1
+	}
 	for a := range nodes {
 		for b := range a {
-			if apart {
+			if v.Rounds == 1 {
+				v.add(a, b, noteSize+of(a)*columns*size, noteSize+of(b)*columns*size)
+			} else {
 				v.add(a, b, noteSize+of(a)*bytes(b), noteSize+of(b)*bytes(a))
 				v.add(a, b, bytes(a), bytes(b))
-			} else {
-				v.add(a, b, noteSize+of(a)*columns*size, noteSize+of(b)*columns*size)
 			}
 		}
 	}
-	for _, came := range v.came {
-		all.Bytes[peer.Gradient] += uint64(came)
-		busiest = max(busiest, uint64(came))
+	for node, came := range v.came {
+		v.All.Bytes[peer.Gradient] += uint64(came)
+		v.All.Requests[peer.Gradient] += uint64(v.asked[node])
+		v.Busiest, v.Asked = max(v.Busiest, uint64(came)), max(v.Asked, v.asked[node])
 	}
-	all.Requests[peer.Gradient] = uint64(v.questions)
-	return all, busiest
-}
-
-// A volume is how many questions there are, and how many bytes come to each node.
-type volume struct {
-	came      []int
-	questions int
+	return v
 }
 
 // add counts what two nodes give each other, in bytes.
-func (v *volume) add(a, b, gives, takes int) {
+func (v *Volume) add(a, b, gives, takes int) {
 	if !asks(a, b, len(v.came)) {
 		a, b, gives, takes = b, a, takes, gives
 	}
-	if swaps(a, b, len(v.came), gives, takes) {
+	switch {
+	case swaps(a, b, len(v.came), gives, takes):
 		v.question(a, b, columnsSize+gives, takes)
-		return
-	}
-	if gives > 0 {
-		v.question(b, a, columnsSize, gives)
-	}
-	if takes > 0 {
-		v.question(a, b, columnsSize, takes)
+	default:
+		if gives > 0 {
+			v.question(b, a, columnsSize, gives)
+		}
+		if takes > 0 {
+			v.question(a, b, columnsSize, takes)
+		}
 	}
 }
 
-// question counts one of a node to another, with so many bytes and for so many.
-func (v *volume) question(from, to, brings, takes int) {
-	v.questions++
-	v.came[to] += peer.QueryFraming + brings
-	v.came[from] += peer.AnswerFraming + takes
+// question counts a question of a node to another, and its answer: the bytes of either body.
+func (v *Volume) question(from, to, body, answer int) {
+	v.asked[from]++
+	v.came[to] += peer.QueryFraming + body
+	v.came[from] += peer.AnswerFraming + answer
 }

@@ -83,7 +83,7 @@ type Volume struct {
 	// step, and while it waits. Rounds are its waits.
 	Hidden, Exposed uint64
 	Rounds          int
-	Asked           int // questions of the busiest node while it waits
+	Asked           int // questions of the node that asks most while it waits
 	// Once comes to the busiest node once in a job, and OnceAll to all nodes.
 	Once    uint64
 	OnceAll peer.Counts
@@ -385,12 +385,18 @@ func (v *Volume) once(all peer.Counts) {
 func Batched(s *Step) Volume {
 	v := Rows(s)
 	if s.Nodes > 1 {
-		sum, busiest := exchange.Volume(s.Nodes, s.Model.Size(), s.Number, s.Sums())
-		v.All.Add(sum)
-		v.Exposed, v.Asked, v.Rounds = busiest, int(sum.Requests[peer.Gradient])/s.Nodes, 2
+		v.AddSum(s, s.Model.Size(), s.Sums())
 		v.AddLearnt(s)
 	}
 	return v
+}
+
+// AddSum adds a sum of so many columns over all nodes, to which each contributes these rows (nil: one
+// each).
+func (v *Volume) AddSum(s *Step, columns int, rows []int) {
+	sum := exchange.VolumeOf(s.Nodes, columns, s.Number, rows)
+	v.All.Add(sum.All)
+	v.Exposed, v.Asked, v.Rounds = v.Exposed+sum.Busiest, v.Asked+sum.Asked, v.Rounds+sum.Rounds
 }
 
 // Sums returns how many sums of gradients each node contributes to that of all; nil: one.

@@ -26,8 +26,8 @@ func (k Kind) String() string {
 
 // A Tally counts the bytes that nodes exchange for one purpose: an epoch, an
 // evaluation. The node that asks counts questions and answers alike, with their
-// framing: the sum over all nodes of a job is what all of them sent. It is safe for
-// concurrent use.
+// framing: the sum over all nodes of a job is what all of them sent, but for what is
+// asked again. It is safe for concurrent use.
 type Tally struct {
 	bytes, requests [Kinds]atomic.Uint64
 }

@@ -18,7 +18,8 @@ type Net struct {
 	// Trouble, if not nil, is asked before each question is carried, from any
 	// goroutine: it may wait, and its error is what the asker gets.
 	Trouble func(ctx context.Context, from, to int, q peer.Query) error
-	// Delay is how long an answer takes, beside what its handler does.
+	// Delay is how long an answer takes, beside what its handler does. Questions take no time,
+	// whatever comes with them.
 	Delay time.Duration
 	// Carry, if not nil, is told of each answer of so many bytes before a node gets it, from
 	// any goroutine: it may wait.

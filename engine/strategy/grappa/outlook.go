@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/cputime"
-	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	draws "github.com/hopmesh/hopmesh/engine/frontier"
 	"github.com/hopmesh/hopmesh/engine/gather"
@@ -22,15 +21,13 @@ func volume(s *forecast.Step) (v forecast.Volume) {
 	}
 	settings := Of(s.Settings)
 	columns := s.Model.Size()
-	v.Rounds = 2
 	if settings.Average > 1 {
-		columns, v.Rounds = 0, 1
+		columns = 0
 		if s.Last || (s.Index+1)%settings.Average == 0 {
-			columns, v.Rounds = (1+s.Moments)*s.Model.Size(), 2
+			columns = (1 + s.Moments) * s.Model.Size()
 		}
 	}
-	v.All, v.Exposed = exchange.Volume(s.Nodes, columns, s.Number, s.Sums())
-	v.Asked = v.Rounds * (s.Nodes - 1)
+	v.AddSum(s, columns, s.Sums())
 	v.AddLearnt(s)
 	return v
 }

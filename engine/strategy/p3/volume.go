@@ -3,7 +3,6 @@ package p3
 import (
 	"slices"
 
-	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -13,7 +12,7 @@ import (
 // gradients of its weights by rows, and a sum of all other gradients. Blocks travel ahead
 // where nodes do not draw those of all. Columns of features travel once in a job.
 func Volume(s *forecast.Step) forecast.Volume {
-	v := forecast.Volume{Rounds: 5} // of partial sums, errors, weights, and a sum
+	v := forecast.Volume{Rounds: 3} // of partial sums, errors and weights
 	front, err := s.Model.Front()
 	if err != nil || s.Nodes == 1 {
 		return v // refused by Check
@@ -63,13 +62,11 @@ func Volume(s *forecast.Step) forecast.Volume {
 		v.All.Bytes[peer.Topology] += s.Loads[i].Sent.Bytes[peer.Topology]
 		v.All.Requests[peer.Topology] += s.Loads[i].Sent.Requests[peer.Topology]
 	}
-	sum, busiest := exchange.Volume(s.Nodes, s.Model.Size()-rows, s.Number, nil)
-	v.All.Add(sum)
 	v.All.Add(ahead.all)
 	v.All.Add(waiting.all)
 	v.Hidden, _ = ahead.most()
 	v.Exposed, v.Asked = waiting.most()
-	v.Exposed, v.Asked = v.Exposed+busiest, v.Asked+2*(s.Nodes-1)
+	v.AddSum(s, s.Model.Size()-rows, nil)
 	v.Once, _ = first.most()
 	v.OnceAll = first.all
 	vertices := 0

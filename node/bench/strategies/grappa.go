@@ -135,7 +135,7 @@ func (l load) weights(d api.Dataset) (int, error) {
 
 // reduceBytes returns what all nodes send to add up so many weights, by formula.
 func reduceBytes(weights, nodes int) uint64 {
-	all, _ := exchange.Volume(nodes, weights, 4, nil)
+	all := exchange.VolumeOf(nodes, weights, 4, nil).All
 	return all.Bytes[peer.Gradient]
 }
 
