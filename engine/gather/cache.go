@@ -178,16 +178,18 @@ func (s *Source) await(h hot, rows int) bool {
 }
 
 // Complete brings the rows that are to be kept and have not come, once half have, or once the epochs
-// that are left would read as many new ones if these went on to come as lately: steps would ask for
-// some again and again, and wait. Before, it does nothing: a run that needs few rows gets no others.
+// that are left would read a third as many new ones if these went on to come as lately: steps would
+// ask for some again and again, and wait. Before, it does nothing: a run that needs few rows gets no
+// others.
 // It is called before each epoch. Others may gather meanwhile.
 func (s *Source) Complete(ctx context.Context, epochs int, tally *peer.Tally) (rows int, err error) {
 	if s.coming.awaited == 0 {
 		return 0, nil
 	}
 	const most = 2 // at most one in so many is missing
+	const dear = 3 // rows that steps wait for take so many times as long as rows that come together
 	lacking := s.coming.awaited - s.coming.came.Load()
-	if later := s.coming.pace.begin(epochs); most*lacking > s.coming.awaited && later < float64(lacking) {
+	if later := s.coming.pace.begin(epochs); most*lacking > s.coming.awaited && dear*later < float64(lacking) {
 		return 0, nil
 	}
 	var missing []uint32
