@@ -32,6 +32,7 @@ func TestStepsOfAMeshAllocateLittle(t *testing.T) {
 func TestWhatIsInterruptedGoesOnOnOtherNodes(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	r := traintest.Small("sage")
+	r.Epochs = 8 // several interruptions' worth
 	r.Sharing.Deterministic = true
 	_, one := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
 	for way, sharing := range traintest.Ways() {
