@@ -60,7 +60,7 @@ func TestWhatComesWithAQuestionIsUsed(t *testing.T) {
 				begun := time.Now()
 				must(t, each(all, func(node int, x *Exchange) error {
 					if node == late {
-						time.Sleep(time.Second)
+						<-time.After(time.Second)
 					}
 					to := make([]float32, c.columns)
 					to[c.columns-1] = float32(node)
@@ -85,7 +85,7 @@ func TestWhoIsNotAskedAsks(t *testing.T) {
 			net, all := mesh(3)
 			net.Trouble = func(_ context.Context, from, _ int, _ peer.Query) error {
 				if from == 0 { // its questions take long: that to node 1, in each round
-					time.Sleep(time.Minute)
+					<-time.After(time.Minute)
 				}
 				return nil
 			}

@@ -8,11 +8,14 @@ import (
 
 // Measured is what was seen of a cell. Memory is RssAnon + RssShmem of each daemon.
 type Measured struct {
-	Bound uint64   `json:"bound,omitempty"` // of --memory; 0: none
-	Idle  []uint64 `json:"idle"`
-	Peak  []uint64 `json:"peak"`
-	// Later is how much memory each daemon uses after the job: its peak in the hundredth job, in a
-	// prediction or after a kill. Where a daemon is to give memory back it is what it holds after a minute.
+	// Bound is the daemons' --memory in bytes. It is 0 if they have no limit.
+	Bound uint64 `json:"bound,omitempty"`
+	// Idle is the memory of each daemon before the job, in bytes.
+	Idle []uint64 `json:"idle"`
+	// Peak is the largest memory of each daemon during the job, in bytes.
+	Peak []uint64 `json:"peak"`
+	// Later is a second measurement of the memory of each daemon, in bytes. Each cell says when it
+	// is taken.
 	Later    []uint64 `json:"later,omitempty"`
 	Forecast []uint64 `json:"forecast,omitempty"` // by node, before the first step; 0: it said nothing
 	Fell     []string `json:"fell_back,omitempty"`
@@ -24,14 +27,14 @@ type Measured struct {
 	Job       string  `json:"job,omitempty"`
 	Trained   float64 `json:"trained,omitempty"`   // seconds of the last epoch
 	Evaluated float64 `json:"evaluated,omitempty"` // seconds
-	// Predicted is how many seconds a prediction takes. Where a daemon is killed it is how many pass
-	// until the job ends.
+	// Predicted is the duration of the prediction, in seconds. After a kill it is the time until the
+	// job ends.
 	Predicted float64 `json:"predicted,omitempty"`
 	// Worked is the processor time of the prediction, in seconds.
 	Worked float64 `json:"worked,omitempty"`
-	// Products is the processor time of the same matrix products by themselves, in seconds.
+	// Products is the processor time of the prediction's matrix products alone, in seconds.
 	Products float64 `json:"products,omitempty"`
-	// Events says when a daemon was killed and what the job did then.
+	// Events describes when a daemon was killed and how the job continued.
 	Events string `json:"events,omitempty"`
 }
 
