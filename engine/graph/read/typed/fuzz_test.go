@@ -44,7 +44,10 @@ func fuzzTables(t *testing.T, ending string, nodes, edges []byte) {
 	if err := graph.CheckSource(src); err != nil && !strings.Contains(err.Error(), "occurs twice") {
 		t.Fatal(err)
 	}
-	_, all := src.(*typed.Tables)
+	// Features of a table with types have been read by now. Others are read here for the first time,
+	// and may hold a cell that is no number.
+	tables, is := src.(*typed.Tables)
+	all := is && tables.Meta().Types.Vertices[0].Name != "vertex"
 	first, err := drained(ctx, src)
 	again, errAgain := drained(ctx, src)
 	if ctx.Err() == nil && (first != again || (err == nil) != (errAgain == nil) || err != nil && all) {
@@ -78,6 +81,7 @@ func FuzzTables(f *testing.F) {
 	f.Add([]byte(strings.Replace(tabled["nodes.csv"], "kind", "type", 1)), []byte(strings.Replace(tabled["edges.csv"], "verb", "type", 1)))
 	f.Add([]byte("id;type;x\n1;a;0.5\n2;b;nan\n"), []byte("src;dst;rel\n1;2;r\n2;1;q\n"))
 	f.Add([]byte("type,id,x\na,u,\nb,v,w\na,w,9\n"), []byte("u,v\nw,w\n"))
+	f.Add([]byte("id,x\n1,5\n2,\n"), []byte("src,dst,rel\n1,2,r\n2,1,q\n"))
 	f.Fuzz(func(t *testing.T, nodes, edges []byte) { fuzzTables(t, ".csv", nodes, edges) })
 }
 
