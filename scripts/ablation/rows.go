@@ -177,7 +177,7 @@ func rows() (list []row) {
 		for _, s := range subjects() {
 			for _, m := range shapes() {
 				for _, w := range few() {
-					if m.layers == layers {
+					if m.layers == layers && (layers == 2 || !s.slow) {
 						add(s, m, w)
 					}
 				}
@@ -190,7 +190,7 @@ func rows() (list []row) {
 	for _, large := range []bool{false, true} {
 		for _, s := range subjects() {
 			for _, w := range ways() {
-				if s.large == large && (w.telling || !large) {
+				if s.large == large && !s.slow && (w.telling || !large) {
 					add(s, usual, w)
 				}
 			}

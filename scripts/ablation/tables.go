@@ -81,8 +81,11 @@ func (all means) ways() [][]string {
 	return lines
 }
 
-// waysOf returns a graph's means in the second table that the first does not have.
+// waysOf returns a graph's means in the second table that the first does not have: none of a slow one.
 func (all means) waysOf(s subject) (some means) {
+	if s.slow {
+		return nil
+	}
 	for _, m := range all {
 		if m.graph == s.graph && m.shape == usual && m.name != alone && m.name != pair {
 			some = append(some, m)

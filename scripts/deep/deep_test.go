@@ -125,7 +125,7 @@ func TestRowsAreWhatTheyAreCalled(t *testing.T) {
 		}
 		recipes[r.id()], names[r.graph+of] = of, r.id()
 	}
-	if len(recipes) != 6*3+2*5+6 {
+	if len(recipes) != 4*3+2*5+6 {
 		t.Errorf("%d rows", len(recipes))
 	}
 }

@@ -113,11 +113,7 @@ func subjects() (list []subject) {
 		runs.Follow(&r, 1)
 		list = append(list, subject{table, graph, g.title, fmt.Sprintf("%s, %d layers", names[model], layers), r})
 	}
-	const cs, computers = "coauthor_cs", "amazon_computers"
-	for _, model := range []string{"gcnii", "resgcn"} {
-		add(beside, "cora", model, 16)
-	}
-	for _, graph := range []string{cs, computers} {
+	for _, graph := range []string{"cora", "coauthor_cs"} {
 		for _, model := range []string{"gcnii", "resgcn"} {
 			add(beside, graph, model, 16)
 		}
@@ -135,7 +131,6 @@ var graphs = map[string]struct {
 	title, features string
 	decay, rate     float64
 }{
-	"cora":             {"Cora", "row", 5e-4, 0.01},
-	"coauthor_cs":      {"CS", "none", 5e-5, 0.01},
-	"amazon_computers": {"Computers", "none", 5e-5, 0.01},
+	"cora":        {"Cora", "row", 5e-4, 0.01},
+	"coauthor_cs": {"CS", "none", 5e-5, 0.01},
 }
