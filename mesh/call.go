@@ -81,10 +81,11 @@ func (m *Mesh) Call(ctx context.Context, peer, method string, body []byte) ([]by
 			return nil, err1
 		}
 		var answer []byte
+		begun := time.Now()
 		if answer, err = m.callOn(ctx, l, method, body); err == nil {
 			return answer, nil
 		}
-		if !movedOn(err) {
+		if !movedOn(err, time.Since(begun)) {
 			break
 		}
 		m.pool.moved(l)

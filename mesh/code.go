@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"time"
 
 	"github.com/quic-go/quic-go"
 )
@@ -74,14 +75,15 @@ func explain(err error) error {
 	return err
 }
 
-// movedOn reports whether the peer has retired the connection and not begun the request, which
-// may be made again on another.
-func movedOn(err error) bool {
+// movedOn reports whether the peer has retired the connection and not begun a request of this age,
+// which may be made again on another. The answer to an older one may have been sent and lost: the
+// peer closes a connection that has been quiet for a while (retire).
+func movedOn(err error, age time.Duration) bool {
 	if se, ok := errors.AsType[*quic.StreamError](err); ok {
 		return se.Remote && Code(se.ErrorCode) == CodeIdle
 	}
 	ae, ok := errors.AsType[*quic.ApplicationError](err)
-	return ok && ae.Remote && Code(ae.ErrorCode) == CodeIdle
+	return ok && ae.Remote && Code(ae.ErrorCode) == CodeIdle && age < (retireQuiet-1)*retireCheck
 }
 
 // lost reports whether a connection ended because its peer stopped or did not begin to

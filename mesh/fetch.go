@@ -80,9 +80,10 @@ func (m *Mesh) askSomewhere(ctx context.Context, peer string, q *Question) ([]by
 		if !l.enter() {
 			continue // retired since
 		}
+		begun := time.Now()
 		answer, err := m.ask(ctx, l, q)
 		l.leave()
-		if !movedOn(err) {
+		if !movedOn(err, time.Since(begun)) {
 			return answer, err
 		}
 		m.pool.moved(l)

@@ -40,7 +40,8 @@ const (
 	retireAfter = time.Minute
 	retireCheck = time.Second
 	// retireQuiet is how many checks in a row must find a replaced connection without any
-	// stream, so that the last answers have arrived when it is closed.
+	// stream, so that the last answers have arrived when it is closed, unless the network was down
+	// meanwhile: see movedOn.
 	retireQuiet = 3
 	// maxLinks bounds the connections that one peer can hold open.
 	maxLinks = 8

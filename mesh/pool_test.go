@@ -2,10 +2,36 @@ package mesh
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/quic-go/quic-go"
 )
+
+// A request whose answer may have been lost with a retired connection is not made again.
+func TestOnlyRequestsThatNobodyHasBegunMove(t *testing.T) {
+	closed := &quic.ApplicationError{Remote: true, ErrorCode: quic.ApplicationErrorCode(CodeIdle)}
+	refused := &quic.StreamError{Remote: true, ErrorCode: quic.StreamErrorCode(CodeIdle)}
+	for _, c := range []struct {
+		err  error
+		age  time.Duration
+		want bool
+	}{
+		{fmt.Errorf("ask: %w", closed), time.Second, true},
+		{closed, retireQuiet * retireCheck, false},
+		{refused, time.Minute, true},
+		{&quic.ApplicationError{ErrorCode: closed.ErrorCode}, 0, false},
+		{&quic.ApplicationError{Remote: true, ErrorCode: quic.ApplicationErrorCode(CodeShutdown)}, 0, false},
+		{errors.New("another"), 0, false},
+	} {
+		if got := movedOn(c.err, c.age); got != c.want {
+			t.Errorf("%v after %v: %v", c.err, c.age, got)
+		}
+	}
+}
 
 // A node that retires its connections loses no request of its peers, which know nothing of
 // it, and makes none twice: those on a connection that it refuses go to another.

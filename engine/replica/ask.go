@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/unnamed"
 )
@@ -115,12 +116,12 @@ func (b *bringing) askSkeleton(ctx context.Context, n, shard int) error {
 		Service: peer.Skeletons, Kind: peer.Shard, Part: uint32(shard),
 		Body: question(b.want), Limit: int(b.sizes[shard].Size(b.edges, b.want.labels)), Tally: b.o.Tally,
 	}
-	answer, mapped, err := b.files.receive(ctx, func(to []byte) ([]byte, error) { return b.peers.Ask(ctx, n, q, to) })
+	answer, inFile, err := b.files.receive(ctx, func(to []byte) ([]byte, error) { return b.peers.Ask(ctx, n, q, to) })
 	if err != nil {
 		return err
 	}
 	k := &brought{how: b.want, bytes: uint64(len(answer))}
-	if mapped {
+	if inFile {
 		k.file = answer
 	}
 	// It is read where it lies, so that what is checked is what is used.
@@ -177,12 +178,20 @@ func newAsking(ctx context.Context) *asking {
 	return a
 }
 
+// Go asks in a goroutine. What comes may lie in mapped files.
 func (a *asking) Go(do func(ctx context.Context) error) {
 	a.all.Go(func() {
-		if err := do(a.ctx); err != nil {
+		defer mapped.End(mapped.Guard())
+		if err := guarded(a.ctx, do); err != nil {
 			a.cancel(err)
 		}
 	})
+}
+
+// guarded makes an error of a file that can't be read.
+func guarded(ctx context.Context, do func(ctx context.Context) error) (err error) {
+	defer mapped.Caught(&err)
+	return do(ctx)
 }
 
 func (a *asking) Wait() error {

@@ -90,16 +90,17 @@ func (v *Vouched) Answer(s peer.Service, h peer.Handler) {
 	}
 	v.Peers.Answer(s, func(ctx context.Context, from int, q peer.Query, reply func(parts ...[]byte) error) error {
 		var unsound error
-		err := h(ctx, from, q, func(parts ...[]byte) error {
+		err := h(ctx, from, q, func(parts ...[]byte) (err error) {
 			if unsound = v.sound(ctx); unsound != nil {
 				return unsound
 			}
-			err := reply(parts...)
-			// What lies in the mapped files was read by reply.
-			if again := v.sound(ctx); again != nil {
-				err = errors.Join(err, again)
-			}
-			return err
+			// What lies in the mapped files is read by reply, which panics where it can't be.
+			defer func() {
+				if again := v.sound(ctx); again != nil {
+					err = errors.Join(err, again)
+				}
+			}()
+			return reply(parts...)
 		})
 		if unsound == nil {
 			return err

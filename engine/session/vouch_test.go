@@ -90,8 +90,8 @@ func TestVouched(t *testing.T) {
 	})
 }
 
-// An answer is looked at again once it was read: what lies in a mapped file is read while it is
-// sent.
+// An answer is looked at again once it was read, or could not be: what lies in a mapped file is read
+// while it is sent.
 func TestVouchedAgain(t *testing.T) {
 	looks := 0
 	net := loopback.New(2)
@@ -112,6 +112,41 @@ func TestVouchedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = net.Node(1).Ask(t.Context(), 0, peer.Query{Service: peer.Rows, Limit: 100}, nil)
+	if !ended {
+		t.Errorf("after %d looks the run goes on", looks)
+	}
+}
+
+// A peers whose answers can't be read when they are sent.
+type unreadable struct {
+	peer.Peers
+	answer peer.Handler
+}
+
+func (u *unreadable) Answer(_ peer.Service, h peer.Handler) { u.answer = h }
+
+func TestVouchedOfWhatCanNotBeRead(t *testing.T) {
+	u, looks := &unreadable{}, 0
+	v := Vouch(u, func(_ context.Context, wait bool) error {
+		if looks++; looks < 3 {
+			return nil
+		}
+		return errors.New("a shard is damaged")
+	})
+	v.Answer(peer.Rows, func(_ context.Context, _ int, _ peer.Query, reply func(...[]byte) error) error { return reply(nil) })
+	ended := false
+	v.Fails(func(error) { ended = true })
+	if err := v.Verify(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() {
+			if fault := recover(); fault != "the file is cut short" {
+				t.Errorf("the fault is %v", fault)
+			}
+		}()
+		_ = u.answer(t.Context(), 1, peer.Query{Service: peer.Rows}, func(...[]byte) error { panic("the file is cut short") })
+	}()
 	if !ended {
 		t.Errorf("after %d looks the run goes on", looks)
 	}

@@ -97,7 +97,7 @@ func (s *Session) serve(ctx context.Context, from int, q peer.Query, req Request
 			req.Abort(mesh.ErrShutdown)
 		}
 	})()
-	said, broken := false, error(nil)
+	begun, said, broken := false, false, error(nil)
 	err := s.guarded(ctx, from, q, func(parts ...[]byte) error {
 		size := 0
 		for _, p := range parts {
@@ -109,6 +109,7 @@ func (s *Session) serve(ctx context.Context, from int, q peer.Query, req Request
 		case size > q.Limit:
 			return fmt.Errorf("an answer of %d bytes is over the limit of %d", size, q.Limit)
 		}
+		begun = true
 		replying.Store(true)
 		defer replying.Store(false)
 		if s.life.Err() != nil { // otherwise whoever ends the session sees that there is a reply to abort
@@ -136,6 +137,9 @@ func (s *Session) serve(ctx context.Context, from int, q peer.Query, req Request
 		return mesh.Refuse(reasonLater, "it has ended its part of the job: %v", context.Cause(s.life))
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case begun && err != nil:
+		// What was to be sent could not be read. Whoever has some of it asks again.
+		return fmt.Errorf("%w: %w", mesh.ErrOverload, err)
 	case err == nil:
 		return mesh.Refuse(reasonNo, "service %d there gave no answer", q.Service)
 	case errors.Is(err, peer.ErrEarly):

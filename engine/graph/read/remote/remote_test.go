@@ -196,6 +196,40 @@ func FuzzQuestions(f *testing.F) {
 	})
 }
 
+// Sources are looked at one after another, since each may take much memory.
+func TestLooksTakeTurns(t *testing.T) {
+	path := edgeFile(t, 10)
+	synctest.Test(t, func(t *testing.T) {
+		looks, goOn := 0, make(chan struct{})
+		s := remote.NewServer(0, func(_, format string) (string, error) {
+			looks++
+			<-goOn
+			return format, nil
+		})
+		defer s.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		answers := make(chan error, 2)
+		for _, ctx := range []context.Context{t.Context(), ctx} {
+			go func() {
+				_, err := direct(s).Look(ctx, path, "csv", nil)
+				answers <- err
+			}()
+			synctest.Wait()
+		}
+		if looks != 1 {
+			t.Errorf("%d looks at once", looks)
+		}
+		cancel()
+		if err := <-answers; err == nil || !strings.Contains(err.Error(), "canceled") {
+			t.Errorf("who waits and gives up: %v", err)
+		}
+		close(goOn)
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Questions that are lost are repeated, a few times.
 func TestLostQuestions(t *testing.T) {
 	path := edgeFile(t, 200_000)

@@ -58,6 +58,9 @@ type Server struct {
 	format func(path, format string) (string, error)
 	limit  uint64 // bytes that a stream may hold
 	most   int    // streams
+	// looking has room for one: a look may hold as much as look bytes.
+	looking chan struct{}
+	look    uint64
 
 	mu      sync.Mutex
 	streams map[uint64]*stream
@@ -77,6 +80,7 @@ func NewServer(memory uint64, format func(path, format string) (string, error)) 
 	limit := min(max(all/8, leastHeld), mostHeld)
 	return &Server{
 		format: format, limit: limit, most: int(min(max(all/limit, 2), maxStreams)), streams: map[uint64]*stream{},
+		looking: make(chan struct{}, 1), look: max(min(all, mostHeld), leastHeld),
 		last: rand.Uint64() >> 16, // so that no answer of before a restart fits
 	}
 }
@@ -119,11 +123,17 @@ func (s *Server) answer(ctx context.Context, peer string, body []byte) ([]byte, 
 	}
 	switch q.Do {
 	case doLook:
+		select {
+		case s.looking <- struct{}{}:
+			defer func() { <-s.looking }()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 		format, err := s.format(q.Query.Path, q.Query.Format)
 		if err != nil {
 			return nil, err
 		}
-		look, err := tabular.LookAt(ctx, q.Query.Path, format, q.Query.LabelColumns)
+		look, err := tabular.LookAt(ctx, q.Query.Path, format, q.Query.LabelColumns, s.look)
 		if err != nil {
 			return nil, err
 		}

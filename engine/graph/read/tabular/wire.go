@@ -65,14 +65,14 @@ func Fraction() error { return errFraction }
 // errFraction is what a scan ends with for another machine that knows what to do then.
 var errFraction = fmt.Errorf("a label is %w", source.ErrFraction)
 
-// LookAt describes the tables at a path of this machine. labels are the names of the columns of
-// labels.
-func LookAt(ctx context.Context, path, format string, labels []string) (l Look, err error) {
+// LookAt describes the tables at a path of this machine for another one. labels are the names of the
+// columns of labels. limit bounds what it holds.
+func LookAt(ctx context.Context, path, format string, labels []string, limit uint64) (l Look, err error) {
 	files, err := findTables(ctx, path, endingsOf(format))
 	if err != nil {
 		return l, err
 	}
-	set, err := openTableSet(ctx, files, opening{limit: farMemory, labels: labels})
+	set, err := openTableSet(ctx, files, opening{limit: limit, labels: labels})
 	if err != nil {
 		return l, err
 	}
@@ -85,9 +85,6 @@ func LookAt(ctx context.Context, path, format string, labels []string) (l Look, 
 	l.Format, l.Targets = format, true
 	return l, set.close()
 }
-
-// farMemory bounds what a look for another machine holds.
-const farMemory = 256 << 20
 
 // ScanPart yields the rows of a table in batches encoded for another machine. limit bounds
 // what it holds.
