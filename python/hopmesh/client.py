@@ -128,11 +128,15 @@ class Client:
     def fetch(self, path: str, document: Any, to: BinaryIO) -> None:
         """Writes a file that the daemon makes. If it fails, some may have been written."""
         with self._send("POST", path, document, None) as answer:
-            try:
-                for piece in answer.pieces():
-                    to.write(piece)
-            except (wire.Cut, ConnectionError) as error:
-                raise self._broken(error, 0) from None
+            pieces = answer.pieces()
+            while True:
+                try:
+                    piece = next(pieces, None)
+                except (wire.Cut, OSError) as error:
+                    raise self._broken(error, None) from None
+                if piece is None:
+                    break
+                to.write(piece)
         if "hopmesh-end" in answer.trailers:
             return
         status, _, sentence = answer.trailers.get("hopmesh-error", "").partition(" ")
@@ -172,7 +176,7 @@ class Client:
             if known := secret.find(*target):
                 keys = [key for key, _ in known]
                 target = (known[0][1], target[1])
-        body = None if document is None else json.dumps(document).encode()
+        body = None if document is None else json.dumps(document, default=plain).encode()
         while True:
             headers = {} if method == "GET" else {"Content-Type": "application/json"}
             headers |= more or {}
@@ -212,7 +216,7 @@ class Client:
         if self._trust and (sentence := self._trust.explain(error, self.address)):
             return Error(sentence)
         if isinstance(error, TimeoutError):
-            return Error(f"{where} has said nothing for {seconds or wire.CONNECT_SECONDS:g} s")
+            return Error(f"{where} has said nothing for {seconds or wire.ALIVE_SECONDS:g} s")
         if isinstance(error, PermissionError):
             return Error(
                 f"this user may not talk to {where}: use the user that runs `hopmesh agent`"
@@ -246,3 +250,10 @@ def _known_token() -> str:
             return file.readline(1000).strip()
     except (OSError, ValueError) as error:
         raise Error(f"the API token can't be read: {error}") from None
+
+
+def plain(value: Any) -> Any:
+    """Returns what stands for a number or an array of numpy in JSON."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise Error(f"{value!r} is a {type(value).__name__}: give a number, a word or a list of them")

@@ -14,6 +14,9 @@ from hopmesh.program import Program
 _OPERATIONS = ("sum", "mean")
 # What a float32 holds exactly, by the last word of numpy's and torch's names.
 _NARROW = ("float32", "float16", "bfloat16")
+# Whole numbers that a float64 may not hold, and up to where it holds all of them.
+_WIDE = ("int64", "uint64")
+_EXACT = 2**53
 
 
 def all_reduce(program: Program, value: Any, op: str | None, weight: float | None) -> Any:
@@ -36,6 +39,8 @@ def all_reduce(program: Program, value: Any, op: str | None, weight: float | Non
         return value
     scalar = isinstance(value, (bool, int, float, np.generic))
     if scalar:
+        if isinstance(value, (int, np.integer)):
+            _check_exact(abs(int(value)))
         value = np.array(value, np.float64)
     _reduce(program, _parts(value), op, weight)
     return value.item() if scalar else value
@@ -49,11 +54,12 @@ def broadcast(program: Program, value: Any, root: int) -> Any:
         parts = [part for tensor in value.state_dict().values() for part in _parts(tensor)]
     else:
         parts = _parts(value)
+    halved: list[_Part] = [_Halves(part) if part.dtype in _WIDE else part for part in parts]
     own = program.rank == root
-    count, dtype = _shape(parts)
-    numbers, _ = _sum(program, parts, count, dtype, 1.0, scale=1.0, takes_part=own)
+    count, dtype = _shape(halved)
+    numbers, _ = _sum(program, halved, count, dtype, 1.0, scale=1.0, takes_part=own)
     if not own:
-        _fill(parts, numbers)
+        _fill(halved, numbers)
     return value
 
 
@@ -65,6 +71,10 @@ class _Array:
         self.dtype = array.dtype.name
         if array.dtype.kind not in "biuf":
             raise Error(f"numbers of type {self.dtype} can't be summed: give floats or whole ones")
+
+    def whole(self) -> NDArray[Any]:
+        """Returns a copy of what are whole numbers."""
+        return self._array.flatten()
 
     def read(self, into: NDArray[Any]) -> None:
         into[:] = self._array.reshape(-1)
@@ -83,6 +93,11 @@ class _Tensor:
         if self._tensor.is_complex():
             raise Error(f"numbers of type {self.dtype} can't be summed: give floats or whole ones")
 
+    def whole(self) -> NDArray[Any]:
+        """Returns a copy of what are whole numbers."""
+        numbers: NDArray[Any] = self._tensor.cpu().numpy()
+        return numbers.flatten()
+
     def read(self, into: NDArray[Any]) -> None:
         import torch
 
@@ -95,6 +110,34 @@ class _Tensor:
         if self._tensor.is_sparse:
             raise Error("sparse gradients can't be replaced: make the embedding with sparse=False")
         self._tensor.copy_(torch.from_numpy(numbers).reshape(self._tensor.shape))
+
+
+class _Halves:
+    """Whole numbers of eight bytes, of which each half goes as a number of its own."""
+
+    dtype = "float64"
+
+    def __init__(self, part: _Array | _Tensor) -> None:
+        self._part, self.count = part, 2 * part.count
+
+    def read(self, into: NDArray[Any]) -> None:
+        numbers = self._part.whole().view(np.uint64)
+        into[: len(numbers)], into[len(numbers) :] = numbers & 0xFFFFFFFF, numbers >> 32
+
+    def replace(self, numbers: NDArray[Any]) -> None:
+        low, high = numbers.astype(np.uint64).reshape(2, -1)
+        self._part.replace((low | high << np.uint64(32)).view(self._part.dtype))
+
+
+_Part = _Array | _Tensor | _Halves
+
+
+def _check_exact(largest: int) -> None:
+    if largest >= _EXACT:
+        raise Error(
+            f"{largest} is too large to be summed exactly: whole numbers have to be below 2**53; "
+            "divide them first, or give floats"
+        )
 
 
 def _parts(value: Any) -> list[_Array | _Tensor]:
@@ -110,7 +153,7 @@ def _parts(value: Any) -> list[_Array | _Tensor]:
     )
 
 
-def _shape(parts: Sequence[_Array | _Tensor]) -> tuple[int, str]:
+def _shape(parts: Sequence[_Part]) -> tuple[int, str]:
     """Returns how many numbers there are, and the type that holds all of them."""
     count = sum(part.count for part in parts)
     if count == 0:
@@ -120,6 +163,10 @@ def _shape(parts: Sequence[_Array | _Tensor]) -> tuple[int, str]:
 
 def _reduce(program: Program, parts: Sequence[_Array | _Tensor], op: str, weight: float) -> None:
     count, dtype = _shape(parts)
+    for part in parts:
+        if part.dtype in _WIDE:
+            numbers = part.whole()
+            _check_exact(max(int(numbers.max(initial=0)), -int(numbers.min(initial=0))))
     scale = weight if op == "mean" else 1.0
     numbers, total = _sum(program, parts, count, dtype, weight, scale, takes_part=scale != 0)
     if op == "mean" and total != 0:
@@ -129,7 +176,7 @@ def _reduce(program: Program, parts: Sequence[_Array | _Tensor], op: str, weight
 
 def _sum(
     program: Program,
-    parts: Sequence[_Array | _Tensor],
+    parts: Sequence[_Part],
     count: int,
     dtype: str,
     weight: float,
@@ -150,7 +197,7 @@ def _sum(
     return buffer, program.sum(buffer, weight)
 
 
-def _fill(parts: Sequence[_Array | _Tensor], numbers: NDArray[Any]) -> None:
+def _fill(parts: Sequence[_Part], numbers: NDArray[Any]) -> None:
     at = 0
     for part in parts:
         part.replace(numbers[at : at + part.count])

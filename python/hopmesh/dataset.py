@@ -131,7 +131,8 @@ class Dataset:
         mesh of one or two nodes it does.
         """
         shards = list(self._shards())
-        if split != 0 and not all("splits" in s and split < len(s["splits"]) for _, s in shards):
+        known = all("splits" in s and 0 <= split < len(s["splits"]) for _, s in shards)
+        if split != 0 and not known:
             raise Error(f"the dataset {self.name} has no split {split}")
         ids = np.concatenate([_ids(s) for _, s in shards])
         order = np.argsort(ids, kind="stable")

@@ -10,6 +10,18 @@ from hopmesh.error import Error
 Rows = NDArray[np.float64]
 
 
+def pairs_of(edge_index: ArrayLike) -> NDArray[np.int64]:
+    """Returns the sources and the targets of edges."""
+    pairs = np.asarray(edge_index)
+    if pairs.size == 0:
+        return np.zeros((2, 0), dtype=np.int64)
+    if pairs.ndim != 2 or len(pairs) != 2:
+        shape = "x".join(str(n) for n in pairs.shape)
+        hint = ", so transpose it" if pairs.ndim == 2 and pairs.shape[1] == 2 else ""
+        raise Error(f"edge_index is {shape}: it has to be 2 x edges, sources above targets{hint}")
+    return pairs.astype(np.int64)
+
+
 class Edges:
     """The edges of a graph, sorted by their targets, to add up rows along them."""
 
@@ -20,11 +32,13 @@ class Edges:
         vertices: int,
         features: ArrayLike | None = None,
     ) -> None:
-        source, target = np.asarray(edge_index, dtype=np.int64).reshape(2, -1)
+        source, target = pairs_of(edge_index)
         ends = np.concatenate([source, target])
         if ends.size and not 0 <= ends.min() <= ends.max() < vertices:
             raise Error(f"edge_index has vertices beyond the {vertices} rows of x")
         value = np.ones(len(source)) if weight is None else np.asarray(weight, dtype=np.float64)
+        if value.shape != source.shape:
+            raise Error(f"edge_weight has to hold one number for each of the {len(source)} edges")
         # An import adds up the weights of edges between the same two, so do this here.
         pairs, where = np.unique(target * vertices + source, return_inverse=True)
         self.target, self.source = np.divmod(pairs, vertices) if vertices else (pairs, pairs)
@@ -32,6 +46,8 @@ class Edges:
         self.weight: Rows = summed.astype(np.float64)
         # Those of edges between the same two are averaged.
         rows = np.zeros((len(source), 0)) if features is None else np.asarray(features, np.float64)
+        if rows.size and len(rows) != len(source):
+            raise Error(f"edge_attr has to hold one row for each of the {len(source)} edges")
         rows = rows.reshape(len(source), -1) if rows.size else np.zeros((len(source), 0))
         total, where = np.zeros((len(pairs), rows.shape[1])), where.reshape(-1)
         np.add.at(total, where, rows)

@@ -153,10 +153,10 @@ class Loader:
         }
         numbers = {name: None if value is None else float(value) for name, value in given.items()}
         for name, number in numbers.items():
-            if name.endswith("acc") and number is not None and not 0 <= number <= 1:
-                raise Error(f"{name} is {number}: give a fraction of 1")
             if number is not None and not math.isfinite(number):
                 numbers[name] = None
+            elif name.endswith("acc") and number is not None and not 0 <= number <= 1:
+                raise Error(f"{name} is {number}: give a fraction of 1")
         self._program.report(numbers)
 
     def stop(self) -> None:

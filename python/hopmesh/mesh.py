@@ -131,6 +131,8 @@ class Mesh:
                 raise Error(known.bring(name, error), error.status) from None
         if source is not None and arrays:
             raise Error(f"give a source or arrays, and not both: {', '.join(sorted(arrays))}")
+        if vertices is not None and not sources.is_frame(source):
+            raise Error("vertices go with a DataFrame of edges: give the edges as one, too")
         if isinstance(source, (str, os.PathLike)):
             return self._import(options, [source])
         if isinstance(source, (list, tuple)):

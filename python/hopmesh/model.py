@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hopmesh import safetensors
 from hopmesh.decoder import Decoder
-from hopmesh.edges import Edges, Rows
+from hopmesh.edges import Edges, Rows, pairs_of
 from hopmesh.error import Error
 
 Weights = Mapping[str, Rows]
@@ -337,7 +337,7 @@ class Model:
     ) -> list[Edges]:
         """Returns the edges of each relation, for models that tell them apart."""
         n = self.spec.get("relations", 0)
-        pairs = np.asarray(edge_index, dtype=np.int64).reshape(2, -1)
+        pairs = pairs_of(edge_index)
         if n == 0:
             return []
         if edge_type is None:

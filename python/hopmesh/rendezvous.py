@@ -33,6 +33,11 @@ def check_key(key: str) -> str:
     """Returns the key of a run if it is one."""
     if key == "none" or not re.fullmatch(r"[A-Za-z0-9-]{1,56}", key):
         raise Error(f"{key!r} is no key of a run: give up to 56 letters, digits and dashes")
+    if re.search(r"-[0-9]+$", key):
+        raise Error(
+            f"{key!r} is no key of a run, since a dash and a number at the end mean its loaders: "
+            "leave out the dash, or put a letter behind it"
+        )
     return key
 
 

@@ -173,6 +173,10 @@ class _Beside:
             if alive(self.client):
                 return None
             self.end()
+            while self.read(selector, show):
+                pass
+            self._close(selector, show)
+            return GONE  # it has not failed, even if the daemon is back by now
         while self.read(selector, show):
             pass
         self._close(selector, show)  # what the script has started may hold it open

@@ -124,8 +124,7 @@ def write_frames(
     for name, columns in tables.items():
         if columns and set(columns) <= set(vertices.columns):
             chosen = vertices[columns]
-            if name != "features":
-                chosen = chosen.dropna(how="all")
+            chosen = chosen.apply(_numbers) if name == "features" else chosen.dropna(how="all")
             chosen.to_csv(os.path.join(folder, name + ".csv"))
     return folder
 

@@ -113,7 +113,7 @@ def _context(certificates: bytes | str) -> ssl.SSLContext:
     context.verify_flags |= ssl.VerifyFlags(_CHECK_OWN_SIGNATURE)
     try:
         context.load_verify_locations(cadata=certificates)
-    except ssl.SSLError as error:
+    except (ssl.SSLError, TypeError) as error:  # the latter of what is no ASCII
         raise ValueError from error
     return context
 

@@ -14,6 +14,7 @@ from typing import BinaryIO, cast
 from hopmesh.tls import Trust
 
 CONNECT_SECONDS = 5.0
+ALIVE_SECONDS = 30.0
 _PIECE = 1 << 16
 _LONGEST_LINE = 64 << 20
 
@@ -122,6 +123,14 @@ class Response:
         }
 
 
+def _keep_alive(sock: socket.socket) -> None:
+    """Has waits for a machine that is gone end with TimeoutError, ALIVE_SECONDS later."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}.items():
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
 def ask(
     target: str | tuple[str, int],
     method: str,
@@ -146,6 +155,7 @@ def ask(
             sock = socket.create_connection(cast("tuple[str, int]", target), CONNECT_SECONDS)
             if trust and trust.learn(sock):
                 sock = socket.create_connection(cast("tuple[str, int]", target), CONNECT_SECONDS)
+            _keep_alive(sock)
             if trust:
                 sock = trust.wrap(sock)
         else:

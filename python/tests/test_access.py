@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import socket
@@ -17,7 +18,7 @@ from conftest import Arrays, until
 from fake_daemon import FakeDaemon
 
 import hopmesh
-from hopmesh import binary, tls
+from hopmesh import binary, tls, wire
 
 
 class Served(NamedTuple):
@@ -138,6 +139,12 @@ def test_nodes_of_another_mesh(served: Served, tmp_path: Path) -> None:
     )
 
 
+def test_a_ca_that_is_none(served: Served, tmp_path: Path) -> None:
+    (tmp_path / "ca.der").write_bytes(bytes(range(256)))
+    with pytest.raises(hopmesh.Error, match="holds no CA certificate: give identity/ca.pem"):
+        hopmesh.connect(served.address, token=served.tokens["read"], ca=tmp_path / "ca.der")
+
+
 def test_what_is_no_tls(served: Served, daemon: FakeDaemon) -> None:
     token, plain = served.tokens["read"], served.address.removeprefix("https://")
     refused("token= and ca= go with https://HOST:PORT", plain, token=token)
@@ -170,3 +177,49 @@ def test_keys_of_certificates_that_are_damaged() -> None:
     signed = bytes.fromhex("a00302010202010130003000300030003003020107")
     inner = b"\x30" + bytes([len(signed)]) + signed
     assert tls._key(b"\x30\x81" + bytes([len(inner)]) + inner) == bytes.fromhex("3003020107")
+
+
+def test_machine_that_vanishes() -> None:
+    """Waits without a bound end once the other machine is gone, with a sentence."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            with server.accept()[0] as sock:
+                sock.recv(1 << 16)
+                sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nsome")
+                gone.wait(30)
+
+        gone = threading.Event()
+        threading.Thread(target=answer, daemon=True).start()
+        with wire.ask(("127.0.0.1", port), "POST", "/v1/x", {}, None, None) as got:
+            sock = got._socket
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 15
+        gone.set()
+
+
+def test_file_that_ends_with_silence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def silent(response: wire.Response) -> Iterator[bytes]:
+        yield b"some"
+        raise TimeoutError(110, "Connection timed out")
+
+    class Full(io.BytesIO):
+        def write(self, _: Any) -> int:
+            raise OSError(28, "No space left on device")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            for _ in range(2):
+                with server.accept()[0] as sock:
+                    sock.recv(1 << 16)
+                    sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        monkeypatch.setattr(wire.Response, "pieces", silent)
+        client = hopmesh.client.Client(f"127.0.0.1:{server.getsockname()[1]}")
+        with pytest.raises(hopmesh.Error, match="has said nothing for 30 s"):
+            client.fetch("/v1/x", None, io.BytesIO())
+        with pytest.raises(OSError, match="No space"):  # which is not the daemon's
+            client.fetch("/v1/x", None, Full())

@@ -159,7 +159,7 @@ def test_frames(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
     names = np.array([f"v{i:02d}" for i in range(60)])
     source, target = ring["edge_index"]
     table = pandas.DataFrame({"from": names[source], "to": names[target]})
-    vertices = pandas.DataFrame({"id": names, "a": ring["x"][:, 0], "b": ring["x"][:, 1]})
+    vertices = pandas.DataFrame({"id": names, "a": ring["x"][:, 0], "b": ring["x"][:, 1] > 0})
     vertices["label"] = ring["y"]
     vertices["split"] = np.where(
         ring["train_mask"], "train", np.where(ring["val_mask"], "val", "test")
@@ -168,7 +168,8 @@ def test_frames(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
     try:
         graph = made.load()
         assert graph.ids.tolist() == names.tolist()
-        assert np.array_equal(graph.y, ring["y"]) and np.array_equal(graph.x, ring["x"][:, :2])
+        assert np.array_equal(graph.y, ring["y"])
+        assert np.array_equal(graph.x, np.column_stack([ring["x"][:, 0], vertices["b"]]))
         assert np.array_equal(graph.test_mask, ring["test_mask"])
         job = mesh.train(made, epochs=2, hidden=4).wait(progress=False)
         predicted = job.predictions()
@@ -238,6 +239,8 @@ def test_refusals(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
         mesh.import_("none", edge_index=ring["edge_index"], colour=1)
     with pytest.raises(hopmesh.Error, match="give a source or arrays, and not both: x"):
         mesh.import_("none", CORA, x=ring["x"])
+    with pytest.raises(hopmesh.Error, match="vertices go with a DataFrame of edges"):
+        mesh.import_("none", CORA, vertices=ring["x"])
     with pytest.raises(hopmesh.Error, match="there is not a vertex 60, as there are 60 vertices"):
         mesh.import_("none", {**ring, "edge_index": np.array([[0, 60], [1, 2]])})
     with pytest.raises(hopmesh.Error, match="memory is 'much'"):

@@ -35,7 +35,9 @@ def test_the_course_of_a_job(mesh: Mesh, daemon: FakeDaemon, announces: bool) ->
         for batch in made:
             assert (batch.epoch, batch.batch_size, batch.weight) == (epoch, 2, 2)
             seen.append((epoch, batch.step, batch.x[0, 0]))
-        made.report(loss=0.5, val_acc=np.float32(0.25), val_loss=float("nan"))
+        made.report(
+            loss=0.5, val_acc=np.float32(0.25), test_acc=float("nan"), val_loss=float("nan")
+        )
     assert seen == [(e, s, 10 * e + s) for e in (1, 2) for s in (1, 2, 3)]
     assert made.done
     with pytest.raises(hopmesh.Error, match="all 2 epochs of job j1 are over"):

@@ -237,6 +237,10 @@ def test_weights_of_edges(mesh: hopmesh.LocalMesh, ring: Arrays, kind: str) -> N
         got = job.model().predict(ring["x"], edges, weight)
         assert close(job.predictions().scores, got)
         assert not close(job.predictions().scores, job.model().predict(ring["x"], edges))
+        with pytest.raises(hopmesh.Error, match="edge_index is .*x2: .*so transpose it"):
+            job.model().predict(ring["x"], edges.T)
+        with pytest.raises(hopmesh.Error, match="edge_weight has to hold one number for each"):
+            job.model().predict(ring["x"], edges, weight[1:])
         job.remove()
     finally:
         mesh.datasets["weighed"].remove(force=True)

@@ -124,6 +124,25 @@ def test_a_script_that_fails(
     assert [job["state"] for job in daemons["n1"].jobs] == ["stopped", "running"]
 
 
+def test_a_daemon_that_is_back_before_its_script_has_ended(
+    daemons: dict[str, FakeDaemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script was ended for it, which is no failure: it starts again."""
+    monkeypatch.setattr(runner, "_SHORTEST_REST", 0.1)
+    monkeypatch.setattr(runner, "_LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(runner, "_GRACE_SECONDS", 0.2)
+    pid = os.path.join(os.path.dirname(daemons["n1"].path), "n1.pid")
+    gone = [True]
+
+    def there(client: Client) -> bool:
+        return not (os.path.exists(pid) and gone and gone.pop())
+
+    monkeypatch.setattr(runner, "alive", there)
+    shown = run({"n1": daemons["n1"]}, "wait", "end")
+    assert "n1: starts again from the last checkpoint" in shown
+    assert shown[-1] == "n1: ends without a line's end"
+
+
 def test_the_others_end_with_a_script_that_fails(
     daemons: dict[str, FakeDaemon], monkeypatch: pytest.MonkeyPatch
 ) -> None:

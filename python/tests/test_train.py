@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from conftest import Arrays, until
 
 import hopmesh
-from hopmesh import binary, request
+from hopmesh import binary, client, request
 
 
 def test_epochs_in_order(mesh: hopmesh.LocalMesh, capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,6 +250,20 @@ def test_requests() -> None:
             (setting,) = request.train_request("d", {name: weights})["set"]
             assert setting["key"] == "train.class_weights"
             assert [float(part) for part in setting["value"].split(",")] == [1, 2.5]
+    numbers = {
+        "hidden": np.int64(8),
+        "lr": np.float32(0.5),
+        "seeds": np.arange(2),
+        "ok": np.bool_(1),
+    }
+    assert json.loads(json.dumps(numbers, default=client.plain)) == {
+        "hidden": 8,
+        "lr": 0.5,
+        "seeds": [0, 1],
+        "ok": True,
+    }
+    with pytest.raises(hopmesh.Error, match="is a slice: give a number"):
+        client.plain(slice(1))
     assert request.sizes({"memory": "1.5GiB"}) == {"memory": 3 << 29}
     assert request.sizes({"memory": "2GB", "seed": None}) == {"memory": 2 * 10**9}
 
