@@ -176,7 +176,7 @@ func join() *cobra.Command {
 				return usage.Errorf(cmd, "--token and --token-file are both given: leave one of them out")
 			case file != "":
 				var err error
-				if secret, err = ReadToken(file, cmd.InOrStdin()); err != nil {
+				if secret, err = ReadToken(cmd.Context(), file, cmd.InOrStdin()); err != nil {
 					return err
 				}
 			case secret == "":

@@ -52,6 +52,10 @@ func runScript() *cobra.Command {
 				}
 				r.Nodes = n
 			}
+			// Reading a pipe might never end.
+			if info, err := os.Stat(args[0]); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+				return usage.Errorf(cmd, "the script %s is a device, a pipe or a socket: name a Python file", args[0])
+			}
 			script, err := os.ReadFile(args[0])
 			if err != nil {
 				return fmt.Errorf("read the script: %w", err)

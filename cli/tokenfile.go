@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -9,8 +10,8 @@ import (
 
 // ReadToken reads a join token from the first line of a file, or of stdin for "-". A command
 // line is shown to every user of a machine, a file only to those who may read it.
-func ReadToken(path string, stdin io.Reader) (string, error) {
-	line, from, err := usage.FirstLine(path, stdin)
+func ReadToken(ctx context.Context, path string, stdin io.Reader) (string, error) {
+	line, from, err := usage.FirstLine(ctx, path, stdin)
 	if err != nil {
 		return "", fmt.Errorf("read the join token: %w", err)
 	}

@@ -78,7 +78,7 @@ func (d *Flags) token(cmd *cobra.Command) (string, error) {
 	if path == "" {
 		return os.Getenv("HOPMESH_API_TOKEN"), nil
 	}
-	line, from, err := usage.FirstLine(path, cmd.InOrStdin())
+	line, from, err := usage.FirstLine(cmd.Context(), path, cmd.InOrStdin())
 	if err != nil {
 		return "", fmt.Errorf("read the API token: %w", err)
 	}

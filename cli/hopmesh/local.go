@@ -166,7 +166,7 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 	}
 	var read func() (string, error)
 	if cfg.TokenFile != "" {
-		read = func() (string, error) { return cli.ReadToken(cfg.TokenFile, os.Stdin) }
+		read = func() (string, error) { return cli.ReadToken(ctx, cfg.TokenFile, os.Stdin) }
 	}
 	n, err = node.New(node.Options{
 		DataDir: cfg.DataDir, Name: cfg.Name, Version: version, Listen: cfg.Listen, Advertise: cfg.Advertise, API: cfg.API, APIGroup: cfg.APIGroup,

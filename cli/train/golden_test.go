@@ -164,6 +164,7 @@ func TestGolden(t *testing.T) {
 		{File: "train-options-leap", Args: "train options leap"},
 		{File: "train-options-centric", Args: "train options centric"},
 		{File: "train-options-unknown", Args: "train options sgae"},
+		{File: "train-options-auto", Args: "train options auto"},
 		{File: "train-no-verb", Args: "train"},
 		{File: "predict-no-file", Args: "predict j7"},
 		{File: "predict-format", Args: "predict j7 --out cora.csv"},

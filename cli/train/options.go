@@ -28,8 +28,8 @@ func options(all func() []Option, strategies []string) *cobra.Command {
 		Use:   "options [STRATEGY|MODEL]",
 		Short: "List the settings of `train start --set`",
 		Long: "Lists the keys of `hopmesh train start --set KEY=VALUE`, with their values and defaults: all of them, or\n" +
-			"those of a model or a strategy. --sweep KEY=V,V accepts them too, except train.metric and the settings of\n" +
-			"strategies.",
+			"those of a model or a strategy. --sweep KEY=V,V accepts them too, except those of strategies and links, losses,\n" +
+			"the metric, weights of classes and learnt rows.",
 		Example: "  hopmesh train options\n  hopmesh train options sage\n  hopmesh train options leap",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -47,7 +47,10 @@ func options(all func() []Option, strategies []string) *cobra.Command {
 			list := all()
 			if len(args) == 1 {
 				var known bool
-				if list, known = optionsOf(list, args[0], strategies); !known {
+				if list, known = optionsOf(list, args[0], strategies); args[0] == "auto" {
+					return usage.Errorf(cmd, "auto has no settings of its own: it takes those of the strategies that it may choose, leap, centric, p3 and single")
+				}
+				if !known {
 					return usage.Errorf(cmd, "there is no model or strategy %q%s", args[0], usage.DidYouMean(args[0], optionTopics(strategies)))
 				}
 			}

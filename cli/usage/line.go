@@ -2,6 +2,7 @@ package usage
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -13,8 +14,26 @@ import (
 const maxFirstLine = 4 << 10
 
 // FirstLine returns the first line of a file, or of stdin for "-", without space around it, and
-// what to call the place.
-func FirstLine(path string, stdin io.Reader) (line, from string, err error) {
+// what to call the place. Nobody may ever write to a terminal or a pipe, so the wait ends with ctx.
+func FirstLine(ctx context.Context, path string, stdin io.Reader) (line, from string, err error) {
+	type found struct {
+		line, from string
+		err        error
+	}
+	read := make(chan found, 1)
+	go func() {
+		line, from, err := firstLine(path, stdin)
+		read <- found{line, from, err}
+	}()
+	select {
+	case f := <-read:
+		return f.line, f.from, f.err
+	case <-ctx.Done():
+		return "", path, context.Cause(ctx)
+	}
+}
+
+func firstLine(path string, stdin io.Reader) (line, from string, err error) {
 	var in io.Reader
 	if from = path; path == "-" {
 		in, from = stdin, "standard input"

@@ -49,7 +49,11 @@ const (
 	maxArgs   = 64 << 10
 )
 
-var runWord = regexp.MustCompile(`^[A-Za-z0-9-]{1,56}$`)
+var (
+	runWord = regexp.MustCompile(`^[A-Za-z0-9-]{1,56}$`)
+	// numbered is how the jobs of a run's second loader and later ones are called.
+	numbered = regexp.MustCompile(`-[0-9]+$`)
+)
 
 // CheckScript returns an error if no node would run a script with these arguments.
 func CheckScript(script string, args []string) error {
@@ -80,6 +84,8 @@ func (r RunRequest) Check() error {
 		return Invalid("the script is to run beside %d nodes: give 1 or more, or 0 for all", r.Nodes)
 	case r.Run != "" && (r.Run == "none" || !runWord.MatchString(r.Run)):
 		return Invalid("%.80q names no run: give up to 56 letters, digits and dashes", r.Run)
+	case numbered.MatchString(r.Run):
+		return Invalid("%.80q names no run, since a dash and a number at the end mean its loaders: leave out the dash, or put a letter behind it", r.Run)
 	}
 	return CheckScript(r.Script, r.Args)
 }
