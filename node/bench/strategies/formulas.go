@@ -120,6 +120,9 @@ func newFormula(ctx context.Context, d api.Dataset, c *cut, a arrangement, model
 	if err != nil {
 		return nil, err
 	}
+	if a.owned {
+		net = net.Split()
+	}
 	mirrors, partials, err := c.counts(ctx, net, a)
 	if err != nil {
 		return nil, err

@@ -96,6 +96,9 @@ type arrangement struct {
 	strategy     string
 	nodes        int
 	stages, ways int // 0: the nodes choose
+	// owned reports whether owners multiply the first layer's features, as is the default, and the
+	// products travel. What is published brings features once.
+	owned bool
 }
 
 func (a arrangement) String() string {
@@ -107,7 +110,10 @@ func (a arrangement) String() string {
 
 // arrangements returns those of so many nodes: graph, a stage a node, and two ways.
 func arrangements(nodes int) []arrangement {
-	return []arrangement{{pipe.GraphName, nodes, 1, nodes}, {pipe.Name, nodes, nodes, 1}, {pipe.Name, nodes, nodes / 2, 2}}
+	return []arrangement{
+		{strategy: pipe.GraphName, nodes: nodes, stages: 1, ways: nodes},
+		{strategy: pipe.Name, nodes: nodes, stages: nodes, ways: 1}, {strategy: pipe.Name, nodes: nodes, stages: nodes / 2, ways: 2},
+	}
 }
 
 // chunks returns how many there are.
@@ -130,14 +136,14 @@ func (a arrangement) ask(dataset, model string, layers, hidden, epochs int) api.
 		Dataset: dataset, Model: model, Layers: &layers, Hidden: &hidden, Features: "none", Rate: &rate,
 		Epochs: &epochs, EvalEvery: &never, Seed: &seed, Strategy: a.strategy,
 	}
-	const reader = "pipe.first=reader" // what is published brings features once
 	switch {
 	case a.stages == 0:
 		r.Set = set("pipe.stages=auto", "pipe.ways=auto")
-	case a.strategy == pipe.GraphName:
-		r.Set = set(reader)
 	case a.strategy == pipe.Name:
-		r.Set = set(fmt.Sprintf("pipe.stages=%d", a.stages), fmt.Sprintf("pipe.ways=%d", a.ways), reader)
+		r.Set = set(fmt.Sprintf("pipe.stages=%d", a.stages), fmt.Sprintf("pipe.ways=%d", a.ways))
+	}
+	if a.stages > 0 && !a.owned {
+		r.Set = append(r.Set, set("pipe.first=reader")...)
 	}
 	return r
 }
@@ -186,6 +192,6 @@ func (a arrangement) chosen(e api.JobEpoch) (arrangement, error) {
 	if e.Predicted == nil {
 		return a, fmt.Errorf("epoch %d does not record what its nodes chose", e.Epoch)
 	}
-	a.stages, a.ways = e.Predicted.Stages, e.Predicted.Ways
+	a.stages, a.ways, a.owned = e.Predicted.Stages, e.Predicted.Ways, true
 	return a, nil
 }

@@ -67,8 +67,36 @@ func TestBytesOfPipeOnASmallMesh(t *testing.T) {
 		t.Error(out)
 	}
 
+	// Where features are wider than hidden rows and owners multiply them, a layer more sends rows, and
+	// the bytes are the formula's, too.
+	wide := g.made(nodes, 4*countedHidden)
+	d, err := on.GenerateDataset(t.Context(), wide, func(api.DatasetEvent) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := cutAgain(t.Context(), b, wide, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []uint64
+	for _, owned := range []bool{false, true} {
+		a := arrangements(nodes)[2]
+		a.owned = owned
+		m, err := countOne(t.Context(), b, on, d, c, a, "gcn", layers)
+		if err != nil {
+			t.Error(err)
+		}
+		rows = append(rows, m.Rows)
+	}
+	if rows[1] <= rows[0] {
+		t.Errorf("%d bytes of rows travel where readers multiply, and %d where owners do", rows[0], rows[1])
+	}
+	if err := c.close(); err != nil {
+		t.Fatal(err)
+	}
+
 	r := g.made(nodes, 8)
-	d, err := on.GenerateDataset(t.Context(), r, func(api.DatasetEvent) {})
+	d, err = on.GenerateDataset(t.Context(), r, func(api.DatasetEvent) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +105,7 @@ func TestBytesOfPipeOnASmallMesh(t *testing.T) {
 	if c, err := cutAgain(t.Context(), b, other, d); err == nil || !strings.Contains(err.Error(), "cut differently") {
 		t.Errorf("another graph's cut is %+v, %v", c, err)
 	}
-	c, err := cutAgain(t.Context(), b, r, d)
+	c, err = cutAgain(t.Context(), b, r, d)
 	if err != nil {
 		t.Fatal(err)
 	}
