@@ -48,7 +48,10 @@ func (g *resident) send(on *driver.Thread, t *sample.Topology, form sample.Form)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(g.sendRows(on, staging, t, weighted && form.Weighting != sample.Ones), g.sendForm(on, staging, t, form))
+	err = g.sendRows(on, staging, t, weighted && form.Weighting != sample.Ones)
+	if err == nil {
+		err = g.sendForm(on, staging, t, form)
+	}
 	return errors.Join(err, on.FreePinned(staging))
 }
 
@@ -87,18 +90,26 @@ func (g *resident) sendRows(on *driver.Thread, staging driver.Pinned, t *sample.
 
 func (g *resident) sendForm(on *driver.Thread, staging driver.Pinned, t *sample.Topology, form sample.Form) error {
 	if form.SelfLoops {
-		loops := t.SelfLoops()
-		to, err := begin[uint64](on, &g.loops, staging, int64(len(loops)))
-		if err := errors.Join(err, to.all(loops), to.flush()); err != nil {
+		if err := send(on, &g.loops, staging, t.SelfLoops()); err != nil {
 			return err
 		}
 	}
 	if form.Weighting == sample.Symmetric {
-		inverse := t.Inverse(form.SelfLoops)
-		to, err := begin[float32](on, &g.inverse, staging, int64(len(inverse)))
-		return errors.Join(err, to.all(inverse), to.flush())
+		return send(on, &g.inverse, staging, t.Inverse(form.SelfLoops))
 	}
 	return nil
+}
+
+// send allocates memory for numbers and fills it.
+func send[T int32 | int64 | uint64 | float32](on *driver.Thread, to *driver.Memory, staging driver.Pinned, numbers []T) error {
+	s, err := begin[T](on, to, staging, int64(len(numbers)))
+	if err != nil {
+		return err
+	}
+	if err := s.all(numbers); err != nil {
+		return err
+	}
+	return s.flush()
 }
 
 func (g *resident) memories() []*driver.Memory {
@@ -155,7 +166,7 @@ func (s *sending[T]) all(numbers []T) error {
 
 func (s *sending[T]) flush() error {
 	n := s.held * s.size
-	if n == 0 || s.to.Len() == 0 {
+	if n == 0 {
 		return nil
 	}
 	err := s.on.SendNow(s.to.Slice(s.sent, s.sent+n), s.staging.Slice(0, n))

@@ -281,3 +281,30 @@ func TestWhatIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A GPU that is full refuses a graph, however much of it was to be sent.
+func TestAFullGPURefuses(t *testing.T) {
+	d := opened(t)
+	err := d.Do(func(on *driver.Thread) error {
+		free, _, err := on.Memory()
+		if err != nil {
+			return err
+		}
+		hog, err := on.Alloc(int(free) - 1<<20)
+		if err != nil {
+			return err
+		}
+		staging, err := on.AllocPinned(stagedBytes)
+		if err != nil {
+			return errors.Join(err, on.Free(hog))
+		}
+		var to driver.Memory
+		if err := send(on, &to, staging, make([]float32, 3<<20)); !errors.Is(err, errRoom) {
+			t.Errorf("sent to a GPU without room: %v", err)
+		}
+		return errors.Join(on.FreePinned(staging), on.Free(hog))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -251,47 +251,52 @@ func (i *Inference) runParts(ctx context.Context, stages int, yield func(first i
 
 // runStage runs one stage over all vertices. It returns their rows, with those of the halo
 // where a layer follows, or yields those of the last stage. It closes what it reads.
-func (i *Inference) runStage(ctx context.Context, s, stages int, before between, yield func(first int, y tensor.Matrix) error) (between, error) {
-	after, err := i.compute(ctx, s, stages, &before, yield)
-	err = errors.Join(err, before.close())
+func (i *Inference) runStage(ctx context.Context, s, stages int, before between, yield func(first int, y tensor.Matrix) error) (after between, err error) {
+	// A shard that can't be read any more is a panic, which somebody catches: no file stays mapped.
+	whole := false
+	defer func() {
+		if err = errors.Join(err, before.close()); !whole {
+			err = errors.Join(err, after.close())
+		}
+	}()
+	err = i.compute(ctx, s, stages, &before, &after, yield)
+	err = errors.Join(err, before.close()) // the halo's rows need its room
 	if err == nil && i.exchanged(s, stages) {
 		err = i.halo.bring(i, s, after.x.x.RowRange(0, i.own.rows), after.x)
 	}
-	if err != nil {
-		return between{}, errors.Join(err, after.close())
-	}
-	return after, nil
+	whole = err == nil
+	return after, err
 }
 
 // compute is runStage without the halo's rows.
-func (i *Inference) compute(ctx context.Context, s, stages int, before *between, yield func(first int, y tensor.Matrix) error) (after between, err error) {
+func (i *Inference) compute(ctx context.Context, s, stages int, before, after *between, yield func(first int, y tensor.Matrix) error) (err error) {
 	var carried *table
 	defer func() { err = errors.Join(err, carried.close()) }()
 	stage, d := &i.now.stages[s], i.now.divisions[s]
 	if stage.Hops > 0 && d.Carried > 0 && !i.planned.brought {
 		if carried, err = i.table(i.sources(), d.Carried); err != nil {
-			return after, err
+			return err
 		}
 		if err := i.carry(ctx, s, before.x, carried); err != nil {
-			return after, err
+			return err
 		}
 		if !d.Own {
 			if err := before.x.close(); err != nil {
-				return after, err
+				return err
 			}
 		}
 	}
 	if s < stages-1 {
 		if after.x, err = i.table(i.seenBy(s+1), stage.Out); err != nil {
-			return after, err
+			return err
 		}
 		if after.carry, err = i.table(i.own.rows, stage.CarryOut); err != nil {
-			return after, err
+			return err
 		}
 	}
 	for first := 0; first < i.own.rows; {
 		if err := i.next(ctx); err != nil {
-			return after, err
+			return err
 		}
 		rows := i.partRows(s, first)
 		i.parts.arena.Reset()
@@ -302,11 +307,11 @@ func (i *Inference) compute(ctx context.Context, s, stages int, before *between,
 			err = errors.Join(after.x.write(first, y), after.carry.write(first, beside))
 		}
 		if err != nil {
-			return after, err
+			return err
 		}
 		first += rows
 	}
-	return after, nil
+	return nil
 }
 
 // table makes a table as it is planned.

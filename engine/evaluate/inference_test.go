@@ -170,6 +170,34 @@ func TestInferenceEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// A shard that can't be read is a panic, which somebody catches. No file between stages stays mapped.
+func TestInferenceThatPanics(t *testing.T) {
+	dir := t.TempDir()
+	tr := setup{spec: nn.Defaults("sage"), metric: task.Accuracy, dir: dir}.alone(t, hubs(6*chunkRows, 100))
+	tr.Limit(tr.Least())
+	mapped := func() bool {
+		maps, err := os.ReadFile("/proc/self/maps")
+		return err == nil && strings.Contains(string(maps), dir)
+	}
+	for stages := range 3 {
+		before := stages == 0
+		func() {
+			defer func() {
+				if fault := recover(); fault != "a fault" {
+					t.Errorf("of %d stages: %v", stages, fault)
+				}
+			}()
+			_ = tr.Run(t.Context(), max(1, stages), func(int, tensor.Matrix) error {
+				before = before || mapped()
+				panic("a fault")
+			})
+		}()
+		if !tr.planned.inFile || stages == 2 && !before || mapped() {
+			t.Errorf("of %d stages: %+v; mapped before the fault: %v, and after it: %v", stages, tr.planned, before, mapped())
+		}
+	}
+}
+
 func TestAFolderThatCannotBeWrittenIsAnError(t *testing.T) {
 	shards := enginetest.Communities(t, 3000)
 	tr := setup{spec: nn.Defaults("gcn"), metric: task.Accuracy, dir: "/nowhere/at/all"}.alone(t, shards)

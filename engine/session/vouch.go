@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
@@ -65,6 +66,16 @@ func (v *Vouched) sound(ctx context.Context) error {
 	return fmt.Errorf("%w: this node can't vouch for its shards: %w", peer.ErrRefused, err)
 }
 
+// lost ends the run if its shards can't be read any more.
+func (v *Vouched) lost(err error) {
+	v.mu.Lock()
+	fail := v.fail
+	v.mu.Unlock()
+	if err != nil && fail != nil {
+		fail(err)
+	}
+}
+
 // dependsOnShards reports whether messages of a service are computed from shards. Those of
 // Checkpoint are not, and verification needs them.
 func dependsOnShards(s peer.Service) bool { return s != peer.Checkpoint }
@@ -96,6 +107,10 @@ func (v *Vouched) Answer(s peer.Service, h peer.Handler) {
 			}
 			// What lies in the mapped files is read by reply, which panics where it can't be.
 			defer func() {
+				if fault := recover(); fault != nil {
+					v.lost(mapped.Unreadable(fault))
+					panic(fault)
+				}
 				if again := v.sound(ctx); again != nil {
 					err = errors.Join(err, again)
 				}

@@ -3,12 +3,18 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 )
@@ -117,7 +123,7 @@ func TestVouchedAgain(t *testing.T) {
 	}
 }
 
-// A peers whose answers can't be read when they are sent.
+// unreadable is a connection whose only handler a test calls.
 type unreadable struct {
 	peer.Peers
 	answer peer.Handler
@@ -125,29 +131,44 @@ type unreadable struct {
 
 func (u *unreadable) Answer(_ peer.Service, h peer.Handler) { u.answer = h }
 
+// A shard that is cut short while it is sent ends the run, even before the shards were verified.
 func TestVouchedOfWhatCanNotBeRead(t *testing.T) {
-	u, looks := &unreadable{}, 0
-	v := Vouch(u, func(_ context.Context, wait bool) error {
-		if looks++; looks < 3 {
-			return nil
-		}
-		return errors.New("a shard is damaged")
-	})
-	v.Answer(peer.Rows, func(_ context.Context, _ int, _ peer.Query, reply func(...[]byte) error) error { return reply(nil) })
-	ended := false
-	v.Fails(func(error) { ended = true })
-	if err := v.Verify(t.Context(), false); err != nil {
+	path := filepath.Join(t.TempDir(), "shard")
+	if err := os.WriteFile(path, make([]byte, 1<<16), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	func() {
-		defer func() {
-			if fault := recover(); fault != "the file is cut short" {
-				t.Errorf("the fault is %v", fault)
-			}
-		}()
-		_ = u.answer(t.Context(), 1, peer.Query{Service: peer.Rows}, func(...[]byte) error { panic("the file is cut short") })
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := unix.Mmap(int(f.Fd()), 0, 1<<16, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := mapped.Add(path, b)
+	defer func() {
+		in.Remove()
+		if err := unix.Munmap(b); err != nil {
+			t.Error(err)
+		}
 	}()
-	if !ended {
-		t.Errorf("after %d looks the run goes on", looks)
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer mapped.End(mapped.Guard())
+	u := &unreadable{}
+	v := Vouch(u, func(context.Context, bool) error { return nil })
+	v.Answer(peer.Rows, func(_ context.Context, _ int, _ peer.Query, reply func(...[]byte) error) error { return reply(b) })
+	var ended error
+	v.Fails(func(err error) { ended = err })
+	ask := func() (err error) {
+		defer mapped.Caught(&err)
+		return u.answer(t.Context(), 1, peer.Query{Service: peer.Rows}, func(parts ...[]byte) error {
+			return fmt.Errorf("sent %d", parts[0][0])
+		})
+	}
+	if err := ask(); !errors.Is(err, mapped.ErrUnreadable) || !errors.Is(ended, mapped.ErrUnreadable) {
+		t.Errorf("the answer ended with %v, and the run with %v", err, ended)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
@@ -231,7 +231,7 @@ func (s *Source) byOwner(vertices []uint32, have func(v uint32) bool) [][]uint32
 func together(ctx context.Context, asks [][]uint32, ask func(ctx context.Context, node int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var running sync.WaitGroup
+	var running mapped.Group
 	for node := range asks {
 		if len(asks[node]) > 0 {
 			running.Go(func() {

@@ -1,9 +1,11 @@
 package grappa_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
@@ -196,6 +198,32 @@ func bringing(t *testing.T, m *traintest.Mesh, shards []*graph.Shard, r *recipe.
 		}
 	}
 	return bytes
+}
+
+// What a fault has kept from being brought ahead is brought at the switch.
+func TestWhatCouldNotBeBroughtAheadIsBroughtAgain(t *testing.T) {
+	r := traintest.Small("sage")
+	r.Epochs, r.EvalEvery = 3, 1<<20
+	r.Sharing = apart("period=1", "swept=1")
+	m := traintest.NewMesh(2, []int{0, 0, 0, 1, 1})
+	all := m.Start(t, r, traintest.Communities(t, 900), isolation(train.Options{Threads: 1}))
+	var faults atomic.Int64
+	m.Net.Trouble = func(_ context.Context, from, _ int, q peer.Query) error {
+		if q.Kind == peer.Shard && from == 0 && faults.Add(1) == 1 {
+			var none []int
+			_ = none[faults.Load()]
+		}
+		return nil
+	}
+	if err := m.Each(func(node int) error {
+		run := all[node].Run
+		return errors.Join(run.Epoch(t.Context()), run.Epoch(t.Context()), run.Epoch(t.Context()))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if faults.Load() < 2 || traintest.IsolatedOf(all[0]).Now.Super != 2 {
+		t.Errorf("after %d questions node 0 is in super-epoch %d", faults.Load(), traintest.IsolatedOf(all[0]).Now.Super)
+	}
 }
 
 // What is brought ahead is brought while steps are done, and not waited for at the switch.

@@ -192,7 +192,7 @@ func TestTooLittleMemoryForTheHalo(t *testing.T) {
 	}
 	r.Sharing.Deterministic = false
 	err = try(func(int) train.Options { return isolation(train.Options{Threads: 1, Memory: budget.Program + 900<<10}) })
-	if want := "even if its groups see nothing of the halo, and has " + budget.Format(budget.Program+900<<10) + ": take fewer {grappa.swept}, take a smaller {batch}"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "even if its groups see next to nothing of the halo, and has " + budget.Format(budget.Program+900<<10) + ": take fewer {grappa.swept}, take a smaller {batch}"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, and not %q", err, want)
 	}
 }

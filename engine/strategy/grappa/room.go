@@ -322,7 +322,7 @@ func (n *Method) boundHalo(ctx context.Context, need *train.Needs) (cut bool, er
 		}
 		if of.Most == 0 {
 			return false, &session.Agreed{Err: &budget.Short{
-				Cause: fmt.Sprintf("on node %s, the training needs %s of memory even if its groups see nothing of the halo, and has %s", s.Name(node), budget.Format(of.Needs), budget.Format(of.Has)),
+				Cause: fmt.Sprintf("on node %s, the training needs %s of memory even if its groups see next to nothing of the halo, and has %s", s.Name(node), budget.Format(of.Needs), budget.Format(of.Has)),
 				Needs: of.Needs, Has: of.Has, Advice: slices.Concat([]budget.Advice{"take fewer {grappa.swept}"}, t.Smaller(), []budget.Advice{budget.AllowMore, "use more nodes"}),
 			}}
 		}
@@ -372,7 +372,9 @@ func (n *Method) haloRoom(memory, taken uint64) (r haloRoom) {
 		r.Most = unboundedHalo
 	case bare >= room:
 	default:
-		r.Most = uint32(min((room-bare)/each, math.MaxInt32))
+		if r.Most = uint32(min((room-bare)/each, math.MaxInt32)); r.Most == 0 {
+			r.Needs += each
+		}
 	}
 	return r
 }

@@ -83,10 +83,19 @@ func (s *View) Close() error {
 	return s.vault.Close()
 }
 
+// abandon closes the view if what makes it panics, since nobody else knows of it. It is deferred.
+func (s *View) abandon() {
+	if fault := recover(); fault != nil {
+		_ = s.Close() // the panic says more
+		panic(fault)
+	}
+}
+
 // BringView makes the view of a super-epoch. It reuses what earlier views have. On
 // failure the partial view is returned with the error.
 func (n *Method) BringView(ctx context.Context, super int, before ...*View) (*View, error) {
 	s, err := n.plan(ctx, super, before...)
+	defer s.abandon()
 	if err == nil {
 		err = n.bringRows(ctx, s, before...)
 	}
@@ -96,6 +105,7 @@ func (n *Method) BringView(ctx context.Context, super int, before ...*View) (*Vi
 // plan makes a view without the feature rows of other nodes, phase by phase.
 func (n *Method) plan(ctx context.Context, super int, before ...*View) (*View, error) {
 	s := &View{Super: super, pairs: n.Schedule.regions(n.Run.Data.Links, n.layout.Firsts, super), contexts: make([]*Context, n.Schedule.Groups()), vault: vicinity.NewVault(n.Run.Options.Dir)}
+	defer s.abandon()
 	if err := n.bringLacking(ctx, s); err != nil {
 		return s, err
 	}
@@ -315,8 +325,14 @@ func (n *Method) Take(ctx context.Context, super int) (*View, error) {
 	if ctx.Err() != nil {
 		return nil, c.err
 	}
-	s, err := n.BringView(ctx, super, n.Now, c.View)
-	s.Sent.Add(c.View.Sent.Take())
+	before := []*View{n.Now}
+	if c.View != nil { // what fetched it has not panicked
+		before = append(before, c.View)
+	}
+	s, err := n.BringView(ctx, super, before...)
+	if c.View != nil {
+		s.Sent.Add(c.View.Sent.Take())
+	}
 	if err != nil {
 		n.drop(s)
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	arrowarray "github.com/apache/arrow-go/v18/arrow/array"
@@ -143,14 +144,24 @@ func (r *arrowRows) Next(most int) (n int, columns []*Values, err error) {
 	for _, column := range r.wanted {
 		n = fewLists(r.record.Column(column), int(r.at), n)
 	}
-	for i, column := range r.wanted {
-		r.values[i].reset()
-		if err := r.values[i].addArrow(r.record.Column(column), int(r.at), n); err != nil {
-			return 0, nil, err
-		}
+	for _, v := range r.values {
+		v.reset()
 	}
-	r.at += int64(n)
-	return n, r.values, nil
+	done, text := 0, slices.ContainsFunc(r.values, func(v *Values) bool { return v.Kind == Text })
+	for done < n && textOf(r.values) < textEnough {
+		step := n - done
+		if text {
+			step = min(step, textRows)
+		}
+		for i, column := range r.wanted {
+			if err := r.values[i].addArrow(r.record.Column(column), int(r.at), step); err != nil {
+				return 0, nil, err
+			}
+		}
+		r.at += int64(step)
+		done += step
+	}
+	return done, r.values, nil
 }
 
 // fewLists returns how many of n rows have not too many values together: all, if they are no lists.
@@ -240,7 +251,9 @@ func (c *Values) addOne(a arrow.Array, i int) bool {
 	}
 	a2, ok := a.(interface{ Value(int) string })
 	if ok {
-		c.Text.Bytes = append(c.Text.Bytes, a2.Value(i)...)
+		// More is refused, and one value of a dictionary may stand in all rows.
+		v := a2.Value(i)
+		c.Text.Bytes = append(c.Text.Bytes, v[:min(len(v), source.MaxLine+1)]...)
 		c.Text.Ends = append(c.Text.Ends, len(c.Text.Bytes))
 	}
 	return ok

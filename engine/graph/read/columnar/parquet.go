@@ -268,12 +268,16 @@ const (
 	listEnough = 1 << 21
 )
 
-func (r *parquetRows) full() bool {
-	text := 0
-	for _, v := range r.values {
+// textOf returns how many bytes of text there are.
+func textOf(values []*Values) (text int) {
+	for _, v := range values {
 		text += len(v.Text.Bytes)
 	}
-	return text >= textEnough || r.list >= 0 && r.values[r.list].Len() >= listEnough
+	return text
+}
+
+func (r *parquetRows) full() bool {
+	return textOf(r.values) >= textEnough || r.list >= 0 && r.values[r.list].Len() >= listEnough
 }
 
 // advance opens the next row group if the last one is at its end.

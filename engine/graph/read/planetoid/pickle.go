@@ -42,6 +42,8 @@ type unpickler struct {
 	// containers counts lists, tuples and dicts. Each takes a few bytes in the file
 	// and many more in memory.
 	containers int64
+	// copies counts bytes of text and of arrays. A few bytes in the file may ask for any text again.
+	copies int64
 }
 
 var (
@@ -179,6 +181,15 @@ func (u *unpickler) container() error {
 	const free, bytesEach = 64, 4
 	if u.containers++; u.containers > free+u.size/bytesEach {
 		return fmt.Errorf("it holds more lists than its %d bytes can need", u.size)
+	}
+	return nil
+}
+
+// copied counts bytes that were copied, or may have been. Each is meant to be once or twice.
+func (u *unpickler) copied(bytes int) error {
+	const free, times = 64 << 10, 4
+	if u.copies += int64(bytes); u.copies > free+times*u.size {
+		return fmt.Errorf("it copies its text more often than its %d bytes can need", u.size)
 	}
 	return nil
 }

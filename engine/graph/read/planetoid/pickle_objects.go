@@ -93,6 +93,16 @@ func (u *unpickler) object(op byte) error {
 	if err != nil {
 		return err
 	}
+	copied := 0
+	switch v := v.(type) {
+	case pyBytes:
+		copied = len(v)
+	case *pyArray:
+		copied = len(v.raw)
+	}
+	if err := u.copied(copied); err != nil {
+		return err
+	}
 	u.push(v)
 	return nil
 }
@@ -168,7 +178,7 @@ func (u *unpickler) fill(object, state any) error {
 		if s, ok := state.(*pyTuple); ok && len(s.items) == 5 && o.Shape == nil {
 			fortran, isBool := truth(s.items[3])
 			if isBool && o.set(s.items[1], s.items[2], fortran, s.items[4]) {
-				return nil
+				return u.copied(len(o.raw))
 			}
 		}
 	case *pyDType:

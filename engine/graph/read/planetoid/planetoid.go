@@ -200,7 +200,9 @@ func (p *planetoid) readTest(ctx context.Context) error {
 	defer f.Close()
 	l := source.NewLines(ctx, p.name(ending), io.NewSectionReader(f, 0, f.Size()), source.MaxLine, nil)
 	defer l.Close()
+	const inMap = 16 // bytes of an id there
 	seen := map[uint32]bool{}
+	defer func() { p.memory.Free(inMap * uint64(len(seen))) }()
 	return source.EachLine(ctx, l, func(line uint64, text []byte) error {
 		v, ok := source.ParseID(source.Trim(text))
 		if !ok || v < 0 || v >= graph.MaxVertices {
@@ -209,9 +211,13 @@ func (p *planetoid) readTest(ctx context.Context) error {
 		if seen[uint32(v)] {
 			return p.wrong(ending, "line %d: vertex %d is there twice: copy the file again", line, v)
 		}
+		if err := p.memory.Grow(0, inMap); err != nil {
+			return err
+		}
 		seen[uint32(v)] = true
+		p.test, err = source.Enlarge(p.memory, p.test, 1, 4)
 		p.test = append(p.test, uint32(v))
-		return nil
+		return err
 	})
 }
 

@@ -140,6 +140,7 @@ func TestPicklesDoNotGrow(t *testing.T) {
 	})
 	for name, pickle := range map[string]string{
 		"lists":     strings.Repeat("]", 10000) + ".",
+		"text":      "c_codecs\nencode\nq\x00(V" + strings.Repeat("x", 1<<16) + "\nVlatin1\ntq\x01R" + strings.Repeat("h\x00h\x01R", 100) + ".",
 		"a far put": "K\x01r\xff\xff\xff\xff.",
 		"no stack":  "K\x010" + "0.",
 		"no mark":   "K\x01t.",

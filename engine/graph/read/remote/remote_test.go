@@ -196,7 +196,7 @@ func FuzzQuestions(f *testing.F) {
 	})
 }
 
-// Sources are looked at one after another, since each may take much memory.
+// Few sources are looked at at once, since each may take much memory.
 func TestLooksTakeTurns(t *testing.T) {
 	path := edgeFile(t, 10)
 	synctest.Test(t, func(t *testing.T) {
@@ -207,25 +207,34 @@ func TestLooksTakeTurns(t *testing.T) {
 			return format, nil
 		})
 		defer s.Close()
-		ctx, cancel := context.WithCancel(t.Context())
-		answers := make(chan error, 2)
-		for _, ctx := range []context.Context{t.Context(), ctx} {
+		answers := make(chan error)
+		look := func(ctx context.Context) {
 			go func() {
 				_, err := direct(s).Look(ctx, path, "csv", nil)
 				answers <- err
 			}()
 			synctest.Wait()
 		}
-		if looks != 1 {
+		ctx, cancel := context.WithCancel(t.Context())
+		look(t.Context())
+		look(t.Context())
+		look(ctx)
+		if looks != 2 {
 			t.Errorf("%d looks at once", looks)
 		}
 		cancel()
 		if err := <-answers; err == nil || !strings.Contains(err.Error(), "canceled") {
 			t.Errorf("who waits and gives up: %v", err)
 		}
+		look(t.Context())
+		if err := <-answers; err == nil || !strings.Contains(err.Error(), "for 20s the node has been looking") {
+			t.Errorf("who waits for long: %v", err)
+		}
 		close(goOn)
-		if err := <-answers; err != nil {
-			t.Error(err)
+		for range 2 {
+			if err := <-answers; err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

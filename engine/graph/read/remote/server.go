@@ -21,10 +21,12 @@ const (
 	MaxAnswer   = 96 << 20
 
 	maxStreams  = 64
+	maxLooks    = 2
 	maxSentence = 4 << 10
 	maxLook     = 1 << 20
-	ahead       = 2               // batches that are ready before they are asked for
-	idle        = 5 * time.Minute // how long a stream waits for a question
+	ahead       = 2                // batches that are ready before they are asked for
+	idle        = 5 * time.Minute  // how long a stream waits for a question
+	turn        = 20 * time.Second // how long a look waits for others, less than a question does
 
 	leastHeld, mostHeld = 32 << 20, 256 << 20 // bytes of a stream
 )
@@ -55,12 +57,11 @@ const (
 
 // A Server reads tables for other nodes. Its methods may be called from any goroutine.
 type Server struct {
-	format func(path, format string) (string, error)
-	limit  uint64 // bytes that a stream may hold
-	most   int    // streams
-	// looking has room for one: a look may hold as much as look bytes.
-	looking chan struct{}
-	look    uint64
+	format  func(path, format string) (string, error)
+	limit   uint64        // bytes that a stream may hold
+	most    int           // streams
+	looking chan struct{} // has room for those who look at sources
+	look    uint64        // bytes that one of them may hold
 
 	mu      sync.Mutex
 	streams map[uint64]*stream
@@ -80,7 +81,7 @@ func NewServer(memory uint64, format func(path, format string) (string, error)) 
 	limit := min(max(all/8, leastHeld), mostHeld)
 	return &Server{
 		format: format, limit: limit, most: int(min(max(all/limit, 2), maxStreams)), streams: map[uint64]*stream{},
-		looking: make(chan struct{}, 1), look: max(min(all, mostHeld), leastHeld),
+		looking: make(chan struct{}, maxLooks), look: min(max(all/maxLooks, leastHeld), mostHeld),
 		last: rand.Uint64() >> 16, // so that no answer of before a restart fits
 	}
 }
@@ -128,6 +129,8 @@ func (s *Server) answer(ctx context.Context, peer string, body []byte) ([]byte, 
 			defer func() { <-s.looking }()
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
+		case <-time.After(turn):
+			return nil, fmt.Errorf("for %s the node has been looking at sources of other imports: import again later, or restart the node if their disk hangs", turn)
 		}
 		format, err := s.format(q.Query.Path, q.Query.Format)
 		if err != nil {
