@@ -224,7 +224,7 @@ EMULATED_ALSO := ./node/gputest
 CUDA_PARTS := $(filter-out $(LEFT_OUT),test-cuda-calls test-cuda-emulated ptx-check ptxas test-kernels mutate-some gpu-check)
 
 .PHONY: test-cuda
-test-cuda: ## what has build tag cuda, without a GPU (needs gcc, g++, clang-19 and python3)
+test-cuda: ## what has build tag cuda, without a GPU (needs gcc, g++, clang-19, xz and python3)
 	@scripts/each $(CUDA_PARTS)
 	@[ -z "$(LEFT_OUT)" ] || echo "left out: $(LEFT_OUT)"
 

@@ -19,7 +19,7 @@ type Code uint64
 const (
 	CodeDone         Code = 0 // no error
 	CodeSuperseded   Code = 1 // the stream's generation is no longer current
-	CodeIdle         Code = 2 // a connection that is not used any more: nobody has begun the request
+	CodeIdle         Code = 2 // a connection that is not used any more: nobody has begun a request of late
 	CodeShutdown     Code = 3 // the work ends: what it belongs to is stopping
 	CodeProtocol     Code = 4 // the peer violated the protocol
 	CodeOverload     Code = 5 // the peer exceeded this node's limits
@@ -75,6 +75,10 @@ func explain(err error) error {
 	return err
 }
 
+// moves is the greatest age of a request that is made again when its connection is closed as idle.
+// No request has been begun on it for (retireQuiet-1)*retireCheck before: a late check takes some off.
+const moves = retireCheck
+
 // movedOn reports whether the peer has retired the connection and not begun a request of this age,
 // which may be made again on another. The answer to an older one may have been sent and lost: the
 // peer closes a connection that has been quiet for a while (retire).
@@ -83,7 +87,7 @@ func movedOn(err error, age time.Duration) bool {
 		return se.Remote && Code(se.ErrorCode) == CodeIdle
 	}
 	ae, ok := errors.AsType[*quic.ApplicationError](err)
-	return ok && ae.Remote && Code(ae.ErrorCode) == CodeIdle && age < (retireQuiet-1)*retireCheck
+	return ok && ae.Remote && Code(ae.ErrorCode) == CodeIdle && age < moves
 }
 
 // lost reports whether a connection ended because its peer stopped or did not begin to
@@ -111,11 +115,22 @@ func byCode(c Code, err error) error {
 		return ErrProtocol
 	case CodePath:
 		return ErrPath
-	case CodeShutdown, CodeIdle, CodeGoodbye:
+	case CodeShutdown, CodeGoodbye:
 		return ErrShutdown
+	case CodeIdle:
+		return replaced{}
 	}
 	return err
 }
+
+// replaced is ErrShutdown of a connection alone. Its peer lives.
+type replaced struct{}
+
+func (replaced) Error() string {
+	return "the connection was replaced before the answer had come, and what was asked may have been done"
+}
+
+func (replaced) Is(target error) bool { return target == ErrShutdown }
 
 // codeOf returns the code with which to end a stream whose work ended with err.
 func codeOf(err error) Code {

@@ -314,8 +314,8 @@ func (p *pool) forget(l *link) {
 
 // retire closes a connection that new requests no longer use, once its streams are done.
 // The peer may believe otherwise, as both need not see the same of two connections: its new
-// requests are refused with CodeIdle, and it takes another connection for them. So is a
-// request that comes when the connection has ended: nobody has begun it.
+// requests are refused with CodeIdle, and it takes another connection for them. So does a request
+// that comes when the connection is about to end: nobody has begun it.
 func (p *pool) retire(l *link) {
 	tick := time.NewTicker(retireCheck)
 	defer tick.Stop()

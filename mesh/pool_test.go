@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,8 +21,8 @@ func TestOnlyRequestsThatNobodyHasBegunMove(t *testing.T) {
 		age  time.Duration
 		want bool
 	}{
-		{fmt.Errorf("ask: %w", closed), time.Second, true},
-		{closed, retireQuiet * retireCheck, false},
+		{fmt.Errorf("ask: %w", closed), retireCheck / 2, true},
+		{closed, (retireQuiet - 1) * retireCheck, false},
 		{refused, time.Minute, true},
 		{&quic.ApplicationError{ErrorCode: closed.ErrorCode}, 0, false},
 		{&quic.ApplicationError{Remote: true, ErrorCode: quic.ApplicationErrorCode(CodeShutdown)}, 0, false},
@@ -31,6 +32,37 @@ func TestOnlyRequestsThatNobodyHasBegunMove(t *testing.T) {
 			t.Errorf("%v after %v: %v", c.err, c.age, got)
 		}
 	}
+}
+
+// A request that was begun, and whose connection is closed as if nobody had, is not made again: it
+// fails, and the error says that it may have been done.
+func TestARequestThatWasBegunIsMadeOnce(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, g *ground) {
+		var begun atomic.Int64
+		asker, owner := g.meshes[0], g.open(nil)
+		ends := func() {
+			begun.Add(1)
+			<-time.After(retireQuiet * retireCheck)
+			for _, l := range owner.pool.links() {
+				_ = l.conn.CloseWithError(quic.ApplicationErrorCode(CodeIdle), "spare connection")
+			}
+		}
+		owner.Handle("echo", func(context.Context, string, []byte) ([]byte, error) { ends(); return nil, nil })
+		owner.HandleBulk(Feature, func(_ context.Context, r *Request) error { ends(); return r.Reply(1) })
+		owner.Ready()
+		g.wait("they know each other", func() bool { return len(alive(asker)) == 2 && len(alive(owner)) == 2 })
+		for i, ask := range []func() error{
+			func() error { _, err := asker.Call(t.Context(), owner.ID(), "echo", nil); return err },
+			func() error {
+				_, err := asker.Fetch(t.Context(), owner.ID(), Question{Header: Header{Kind: Feature, Count: 1}, Limit: 10})
+				return err
+			},
+		} {
+			if err := ask(); !errors.Is(err, ErrShutdown) || !strings.Contains(err.Error(), "may have been done") || begun.Load() != int64(i+1) {
+				t.Errorf("request %d, begun %d times by now: %v", i, begun.Load(), err)
+			}
+		}
+	})
 }
 
 // A node that retires its connections loses no request of its peers, which know nothing of

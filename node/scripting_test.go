@@ -27,9 +27,9 @@ func TestWhereScriptsRun(t *testing.T) {
 
 func TestRunsOfJobs(t *testing.T) {
 	for recipe, want := range map[string]string{
-		`{"sharing":{"strategy":"program","values":{"program.run":"ab-2"}}}`: "ab-2",
-		`{"sharing":{"strategy":"leap"}}`:                                    "",
-		`{`:                                                                  "",
+		`{"sharing":{"strategy":"program","values":{"program.run":"ab--2"}}}`: "ab--2",
+		`{"sharing":{"strategy":"leap"}}`:                                     "",
+		`{`:                                                                   "",
 	} {
 		if got := runOf(&plan.Job{Recipe: recipe}); got != want {
 			t.Errorf("%s: %q", recipe, got)

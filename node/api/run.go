@@ -52,7 +52,7 @@ const (
 var (
 	runWord = regexp.MustCompile(`^[A-Za-z0-9-]{1,56}$`)
 	// numbered is how the jobs of a run's second loader and later ones are called.
-	numbered = regexp.MustCompile(`-[0-9]+$`)
+	numbered = regexp.MustCompile(`--[0-9]+$`)
 )
 
 // CheckScript returns an error if no node would run a script with these arguments.
@@ -85,7 +85,7 @@ func (r RunRequest) Check() error {
 	case r.Run != "" && (r.Run == "none" || !runWord.MatchString(r.Run)):
 		return Invalid("%.80q names no run: give up to 56 letters, digits and dashes", r.Run)
 	case numbered.MatchString(r.Run):
-		return Invalid("%.80q names no run, since a dash and a number at the end mean its loaders: leave out the dash, or put a letter behind it", r.Run)
+		return Invalid("%.80q names no run: it ends in two dashes and a number, as the jobs of a run's second and later loaders do; leave out a dash", r.Run)
 	}
 	return CheckScript(r.Script, r.Args)
 }

@@ -45,7 +45,7 @@ func TestScriptsAreForOwners(t *testing.T) {
 }
 
 func TestScriptsThatNobodyRuns(t *testing.T) {
-	good := RunRequest{Script: "x", Run: "a-1b"}
+	good := RunRequest{Script: "x", Run: "a-1"}
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestScriptsThatNobodyRuns(t *testing.T) {
 		"beside -1 nodes":                   func(r *RunRequest) { r.Nodes = -1 },
 		"\"none\" names no run":             func(r *RunRequest) { r.Run = "none" },
 		"\"a/b\" names no run":              func(r *RunRequest) { r.Run = "a/b" },
-		"\"a-1\" names no run, since":       func(r *RunRequest) { r.Run = "a-1" },
+		"\"a--1\" names no run: it ends":    func(r *RunRequest) { r.Run = "a--1" },
 	} {
 		r := good
 		change(&r)

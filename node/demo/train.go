@@ -161,7 +161,9 @@ func (s *show) compare(all []Training) {
 // survive trains once more and kills the leader meanwhile.
 func (s *show) survive(ctx context.Context, r *Report, strategy string, epochs int) (*fleet.Node, error) {
 	f := s.fleet
-	r.Leader = f.Leader()
+	if err := f.Until(ctx, "a node leads", func() bool { r.Leader = f.Leader(); return r.Leader != "" }); err != nil {
+		return nil, err
+	}
 	var witness *fleet.Node
 	for _, n := range f.Nodes {
 		if n.Name != r.Leader {

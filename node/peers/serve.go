@@ -137,7 +137,7 @@ func (s *Session) serve(ctx context.Context, from int, q peer.Query, req Request
 		return mesh.Refuse(reasonLater, "it has ended its part of the job: %v", context.Cause(s.life))
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case begun && err != nil:
+	case begun && errors.Is(err, mapped.ErrUnreadable):
 		// What was to be sent could not be read. Whoever has some of it asks again.
 		return fmt.Errorf("%w: %w", mesh.ErrOverload, err)
 	case err == nil:

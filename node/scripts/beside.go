@@ -250,7 +250,7 @@ func (s *Scripts) goesOn(run string) bool {
 
 // ofRun reports whether a job's word is that of a run, or of another loader in it.
 func ofRun(job, run string) bool {
-	number, further := strings.CutPrefix(job, run+"-")
+	number, further := strings.CutPrefix(job, run+"--")
 	return job == run || further && number != "" && strings.Trim(number, "0123456789") == ""
 }
 

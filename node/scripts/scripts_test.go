@@ -243,7 +243,7 @@ func TestANodeThatDies(t *testing.T) {
 func TestAgainOnceAllIsDone(t *testing.T) {
 	script := func(context.Context, launched) (int, error) { return codeAgain, nil }
 	inMesh(t, "ab", script, func(t *testing.T, n *network, h *heard) {
-		n.set("k-2", true, true)
+		n.set("k--2", true, true)
 		if _, err := n.nodes["a"].Start(t.Context(), request, h.tell); err != nil || len(h.all) > 0 {
 			t.Errorf("%v, %q", err, h.all)
 		}
