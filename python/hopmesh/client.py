@@ -216,7 +216,9 @@ class Client:
         if self._trust and (sentence := self._trust.explain(error, self.address)):
             return Error(sentence)
         if isinstance(error, TimeoutError):
-            return Error(f"{where} has said nothing for {seconds or wire.ALIVE_SECONDS:g} s")
+            lost = error.errno == errno.ETIMEDOUT  # as TCP has found, and not by a bound of ours
+            waited = wire.ALIVE_SECONDS if lost else seconds or wire.CONNECT_SECONDS
+            return Error(f"{where} has said nothing for {waited:g} s")
         if isinstance(error, PermissionError):
             return Error(
                 f"this user may not talk to {where}: use the user that runs `hopmesh agent`"

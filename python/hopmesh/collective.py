@@ -39,8 +39,8 @@ def all_reduce(program: Program, value: Any, op: str | None, weight: float | Non
         return value
     scalar = isinstance(value, (bool, int, float, np.generic))
     if scalar:
-        if isinstance(value, (int, np.integer)):
-            _check_exact(abs(int(value)))
+        if isinstance(value, (int, np.integer)) and (op == "sum" or weight != 0):
+            _check_exact(abs(int(value)), program.size)
         value = np.array(value, np.float64)
     _reduce(program, _parts(value), op, weight)
     return value.item() if scalar else value
@@ -73,8 +73,8 @@ class _Array:
             raise Error(f"numbers of type {self.dtype} can't be summed: give floats or whole ones")
 
     def whole(self) -> NDArray[Any]:
-        """Returns a copy of what are whole numbers."""
-        return self._array.flatten()
+        """Returns a copy of what are whole numbers, in this machine's order of bytes."""
+        return self._array.astype(self.dtype).reshape(-1)
 
     def read(self, into: NDArray[Any]) -> None:
         into[:] = self._array.reshape(-1)
@@ -132,11 +132,11 @@ class _Halves:
 _Part = _Array | _Tensor | _Halves
 
 
-def _check_exact(largest: int) -> None:
-    if largest >= _EXACT:
+def _check_exact(largest: int, ranks: int) -> None:
+    if largest * ranks >= _EXACT:
         raise Error(
-            f"{largest} is too large to be summed exactly: whole numbers have to be below 2**53; "
-            "divide them first, or give floats"
+            f"{largest} is too large to be summed exactly over {ranks} ranks: whole numbers have "
+            "to be below 2**53, and so do their sums; divide them first, or give floats"
         )
 
 
@@ -163,11 +163,12 @@ def _shape(parts: Sequence[_Part]) -> tuple[int, str]:
 
 def _reduce(program: Program, parts: Sequence[_Array | _Tensor], op: str, weight: float) -> None:
     count, dtype = _shape(parts)
-    for part in parts:
-        if part.dtype in _WIDE:
-            numbers = part.whole()
-            _check_exact(max(int(numbers.max(initial=0)), -int(numbers.min(initial=0))))
     scale = weight if op == "mean" else 1.0
+    for part in parts if scale != 0 else ():
+        if part.dtype in _WIDE:
+            whole = part.whole()
+            largest = max(int(whole.max(initial=0)), -int(whole.min(initial=0)))
+            _check_exact(largest, program.size)
     numbers, total = _sum(program, parts, count, dtype, weight, scale, takes_part=scale != 0)
     if op == "mean" and total != 0:
         numbers /= total

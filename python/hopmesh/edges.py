@@ -19,7 +19,7 @@ def pairs_of(edge_index: ArrayLike) -> NDArray[np.int64]:
         shape = "x".join(str(n) for n in pairs.shape)
         hint = ", so transpose it" if pairs.ndim == 2 and pairs.shape[1] == 2 else ""
         raise Error(f"edge_index is {shape}: it has to be 2 x edges, sources above targets{hint}")
-    return pairs.astype(np.int64)
+    return pairs.astype(np.int64, copy=False)
 
 
 class Edges:

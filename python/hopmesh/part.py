@@ -132,7 +132,7 @@ class Part:
         if not key:
             return None
         self._made += 1
-        return key if self._made == 1 else f"{key}-{self._made}"
+        return key if self._made == 1 else f"{key}--{self._made}"
 
     def reduce(self, value: Any, op: str | None, weight: float | None) -> Any:
         """Does what :meth:`Mesh.all_reduce` says."""

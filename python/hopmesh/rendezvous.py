@@ -33,10 +33,10 @@ def check_key(key: str) -> str:
     """Returns the key of a run if it is one."""
     if key == "none" or not re.fullmatch(r"[A-Za-z0-9-]{1,56}", key):
         raise Error(f"{key!r} is no key of a run: give up to 56 letters, digits and dashes")
-    if re.search(r"-[0-9]+$", key):
+    if re.search(r"--[0-9]+$", key):
         raise Error(
-            f"{key!r} is no key of a run, since a dash and a number at the end mean its loaders: "
-            "leave out the dash, or put a letter behind it"
+            f"{key!r} is no key of a run: it ends in two dashes and a number, as the jobs of a "
+            "run's second and later loaders do; leave out a dash"
         )
     return key
 
@@ -115,7 +115,7 @@ def _jobs(client: Client, key: str, prefix: bool = False) -> list[dict[str, Any]
             job = client.get("/v1/jobs/" + urllib.parse.quote(listed["id"], safe=""))
             values = job["recipe"]["sharing"].get("values") or {}
             own = values.get("program.run", "")
-            if own == key or (prefix and re.fullmatch(re.escape(key) + r"-[0-9]+", own)):
+            if own == key or (prefix and re.fullmatch(re.escape(key) + r"--[0-9]+", own)):
                 found.append(job)
     return sorted(found, key=lambda job: (len(job["id"]), job["id"]))
 

@@ -136,6 +136,8 @@ def _feature(name: Any) -> str:
 
 def _numbers(column: Any) -> Any:
     """Writes booleans as 1 and 0: as words, they would not be features."""
+    if getattr(column.dtype, "kind", "O") in "iuf":
+        return column
     if not any(isinstance(value, bool | np.bool_) for value in column):
         return column
     return column.map(lambda value: int(value) if isinstance(value, bool | np.bool_) else value)

@@ -55,7 +55,7 @@ def test_in_a_run(mesh: Mesh, daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatc
     kinds = [question["type"] for question in daemon.questions]
     assert kinds == ["hello", "own", "room", "draw", "stop", "hello"]
     keys = [job["recipe"]["sharing"]["values"]["program.run"] for job in daemon.jobs]
-    assert keys == ["k", "k-2"] and daemon.jobs[0]["state"] == "running"
+    assert keys == ["k", "k--2"] and daemon.jobs[0]["state"] == "running"
 
 
 def test_evaluating_again_after_a_restart(

@@ -102,7 +102,7 @@ def test_a_job_that_is_done_is_not_started_again(daemons: dict[str, FakeDaemon])
     one = {"n1": daemons["n1"]}
     one["n1"].job("k", state="done")
     assert run(one, "again") == ["n1: start 1 k"]
-    one["n1"].job("k-2", state="running")
+    one["n1"].job("k--2", state="running")
     assert len(run(one, "", "again", "end")) == 4
 
 
