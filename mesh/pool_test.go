@@ -22,7 +22,7 @@ func TestOnlyRequestsThatNobodyHasBegunMove(t *testing.T) {
 		want bool
 	}{
 		{fmt.Errorf("ask: %w", closed), retireCheck / 2, true},
-		{closed, (retireQuiet - 1) * retireCheck, false},
+		{closed, retireCheck, false},
 		{refused, time.Minute, true},
 		{&quic.ApplicationError{ErrorCode: closed.ErrorCode}, 0, false},
 		{&quic.ApplicationError{Remote: true, ErrorCode: quic.ApplicationErrorCode(CodeShutdown)}, 0, false},

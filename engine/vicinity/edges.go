@@ -3,6 +3,7 @@ package vicinity
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -227,7 +228,10 @@ func (s *Source) byOwner(vertices []uint32, have func(v uint32) bool) [][]uint32
 	return asks
 }
 
-// together asks all nodes that have something to ask. The first error cancels all.
+// errFault ends questions beside one that panics. Who waits for them panics, too.
+var errFault = errors.New("a question beside it has ended by a fault")
+
+// together asks all nodes that have something to ask. The first error or panic cancels all.
 func together(ctx context.Context, asks [][]uint32, ask func(ctx context.Context, node int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -235,9 +239,13 @@ func together(ctx context.Context, asks [][]uint32, ask func(ctx context.Context
 	for node := range asks {
 		if len(asks[node]) > 0 {
 			running.Go(func() {
-				if err := ask(ctx, node); err != nil {
-					cancel(err)
-				}
+				err := errFault
+				defer func() {
+					if err != nil {
+						cancel(err)
+					}
+				}()
+				err = ask(ctx, node)
 			})
 		}
 	}

@@ -137,8 +137,9 @@ func (s *Session) serve(ctx context.Context, from int, q peer.Query, req Request
 		return mesh.Refuse(reasonLater, "it has ended its part of the job: %v", context.Cause(s.life))
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case begun && errors.Is(err, mapped.ErrUnreadable):
-		// What was to be sent could not be read. Whoever has some of it asks again.
+	case begun && err != nil:
+		// What was to be sent could not be read, or a fault ended it. It is too late for a sentence:
+		// whoever has some of the answer asks again.
 		return fmt.Errorf("%w: %w", mesh.ErrOverload, err)
 	case err == nil:
 		return mesh.Refuse(reasonNo, "service %d there gave no answer", q.Service)

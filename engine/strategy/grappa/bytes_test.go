@@ -3,6 +3,7 @@ package grappa_test
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -206,7 +207,8 @@ func TestWhatCouldNotBeBroughtAheadIsBroughtAgain(t *testing.T) {
 	r.Epochs, r.EvalEvery = 3, 1<<20
 	r.Sharing = apart("period=1", "swept=1")
 	m := traintest.NewMesh(2, []int{0, 0, 0, 1, 1})
-	all := m.Start(t, r, traintest.Communities(t, 900), isolation(train.Options{Threads: 1}))
+	dir := t.TempDir()
+	all := m.Start(t, r, traintest.Communities(t, 900), isolation(train.Options{Threads: 1, Dir: dir}))
 	var faults atomic.Int64
 	m.Net.Trouble = func(_ context.Context, from, _ int, q peer.Query) error {
 		if q.Kind == peer.Shard && from == 0 && faults.Add(1) == 1 {
@@ -220,6 +222,12 @@ func TestWhatCouldNotBeBroughtAheadIsBroughtAgain(t *testing.T) {
 		return errors.Join(run.Epoch(t.Context()), run.Epoch(t.Context()), run.Epoch(t.Context()))
 	}); err != nil {
 		t.Fatal(err)
+	}
+	for _, l := range all {
+		l.Run.Close()
+	}
+	if maps, err := os.ReadFile("/proc/self/maps"); err == nil && strings.Contains(string(maps), dir) {
+		t.Errorf("mapped are still:\n%s", maps)
 	}
 	if faults.Load() < 2 || traintest.IsolatedOf(all[0]).Now.Super != 2 {
 		t.Errorf("after %d questions node 0 is in super-epoch %d", faults.Load(), traintest.IsolatedOf(all[0]).Now.Super)

@@ -325,6 +325,8 @@ func (n *Method) Take(ctx context.Context, super int) (*View, error) {
 	if ctx.Err() != nil {
 		return nil, c.err
 	}
+	n.Run.Log.Warn("what the groups see next could not be brought ahead", "super_epoch", super, "err", c.err)
+	mapped.LogFault(n.Run.Log, "what the groups see next", c.err)
 	before := []*View{n.Now}
 	if c.View != nil { // what fetched it has not panicked
 		before = append(before, c.View)

@@ -235,12 +235,14 @@ func truth(v any) (value, ok bool) {
 }
 
 // word returns a string of either kind.
+// word returns what is a name or a mark. All of them are short, and more would take time to copy.
 func word(v any) (string, bool) {
+	const longest = 256
 	switch v := v.(type) {
 	case pyText:
-		return string(v), true
+		return string(v[:min(len(v), longest)]), len(v) <= longest
 	case pyBytes:
-		return string(v), true
+		return string(v[:min(len(v), longest)]), len(v) <= longest
 	}
 	return "", false
 }

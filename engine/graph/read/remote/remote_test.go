@@ -227,7 +227,7 @@ func TestLooksTakeTurns(t *testing.T) {
 			t.Errorf("who waits and gives up: %v", err)
 		}
 		look(t.Context())
-		if err := <-answers; err == nil || !strings.Contains(err.Error(), "for 20s the node has been looking") {
+		if err := <-answers; err == nil || !strings.Contains(err.Error(), "for 10s the node has been looking") {
 			t.Errorf("who waits for long: %v", err)
 		}
 		close(goOn)

@@ -26,7 +26,7 @@ const (
 	maxLook     = 1 << 20
 	ahead       = 2                // batches that are ready before they are asked for
 	idle        = 5 * time.Minute  // how long a stream waits for a question
-	turn        = 20 * time.Second // how long a look waits for others, less than a question does
+	turn        = 10 * time.Second // how long a look waits for others, less than a question does
 
 	leastHeld, mostHeld = 32 << 20, 256 << 20 // bytes of a stream
 )
@@ -81,7 +81,7 @@ func NewServer(memory uint64, format func(path, format string) (string, error)) 
 	limit := min(max(all/8, leastHeld), mostHeld)
 	return &Server{
 		format: format, limit: limit, most: int(min(max(all/limit, 2), maxStreams)), streams: map[uint64]*stream{},
-		looking: make(chan struct{}, maxLooks), look: min(max(all/maxLooks, leastHeld), mostHeld),
+		looking: make(chan struct{}, maxLooks), look: min(max(all, leastHeld), mostHeld),
 		last: rand.Uint64() >> 16, // so that no answer of before a restart fits
 	}
 }
