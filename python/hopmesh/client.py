@@ -215,9 +215,11 @@ class Client:
         where = f"the daemon at {self.address}"
         if self._trust and (sentence := self._trust.explain(error, self.address)):
             return Error(sentence)
+        if isinstance(error, wire.Unreached):
+            return Error(f"{where} could not be reached within {wire.CONNECT_SECONDS:g} s")
         if isinstance(error, TimeoutError):
             lost = error.errno == errno.ETIMEDOUT  # as TCP has found, and not by a bound of ours
-            waited = wire.ALIVE_SECONDS if lost else seconds or wire.CONNECT_SECONDS
+            waited = wire.ALIVE_SECONDS if lost or seconds is None else seconds
             return Error(f"{where} has said nothing for {waited:g} s")
         if isinstance(error, PermissionError):
             return Error(

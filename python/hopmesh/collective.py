@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -168,7 +169,7 @@ def _reduce(program: Program, parts: Sequence[_Array | _Tensor], op: str, weight
         if part.dtype in _WIDE:
             whole = part.whole()
             largest = max(int(whole.max(initial=0)), -int(whole.min(initial=0)))
-            _check_exact(largest, program.size)
+            _check_exact(math.ceil(largest * max(1.0, scale)), program.size)
     numbers, total = _sum(program, parts, count, dtype, weight, scale, takes_part=scale != 0)
     if op == "mean" and total != 0:
         numbers /= total

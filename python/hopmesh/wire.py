@@ -19,6 +19,10 @@ _PIECE = 1 << 16
 _LONGEST_LINE = 64 << 20
 
 
+class Unreached(TimeoutError):
+    """Nobody answered at the address within CONNECT_SECONDS."""
+
+
 class Cut(Exception):
     """The connection ended before the answer did."""
 
@@ -150,6 +154,7 @@ def ask(
     else:
         name = f"[{target[0]}]" if ":" in target[0] else target[0]
         host, sock = f"{name}:{target[1]}", None
+    reached = False
     try:
         if sock is None:
             sock = socket.create_connection(cast("tuple[str, int]", target), CONNECT_SECONDS)
@@ -162,6 +167,7 @@ def ask(
             sock.settimeout(CONNECT_SECONDS)
             sock.connect(cast(str, target))
         sock.settimeout(seconds)
+        reached = True
         lines = [f"{method} {path} HTTP/1.1", f"Host: {host}"]
         if "Connection" not in headers:
             lines.append("Connection: close")
@@ -172,7 +178,9 @@ def ask(
             lines.append("Content-Length: 0")
         sock.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + (body or b""))
         return Response(sock)
-    except BaseException:
+    except BaseException as error:
         if sock is not None:
             sock.close()
+        if isinstance(error, TimeoutError) and not reached:
+            raise Unreached from None
         raise

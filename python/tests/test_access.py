@@ -199,6 +199,14 @@ def test_machine_that_vanishes() -> None:
         gone.set()
 
 
+def test_nobody_answers(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "CONNECT_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"https://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(hopmesh.Error, match="could not be reached within 0.3 s"):
+            hopmesh.connect(address, token=served.tokens["read"]).status()
+
+
 def test_file_that_ends_with_silence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def silent(response: wire.Response) -> Iterator[bytes]:
         yield b"some"
