@@ -19,7 +19,7 @@ type Code uint64
 const (
 	CodeDone         Code = 0 // no error
 	CodeSuperseded   Code = 1 // the stream's generation is no longer current
-	CodeIdle         Code = 2 // the connection is not used any more: nobody has begun the request, or, where the connection ends, one of late
+	CodeIdle         Code = 2 // nobody has begun the request, since the connection is not used any more; of one that ends: see movedOn
 	CodeShutdown     Code = 3 // the work ends: what it belongs to is stopping
 	CodeProtocol     Code = 4 // the peer violated the protocol
 	CodeOverload     Code = 5 // the peer exceeded this node's limits

@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/hopmesh/hopmesh/engine/mapped"
+	"github.com/hopmesh/hopmesh/engine/mapped/mappedtest"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 )
@@ -133,29 +130,7 @@ func (u *unreadable) Answer(_ peer.Service, h peer.Handler) { u.answer = h }
 
 // A shard that is cut short while it is sent ends the run, even before the shards were verified.
 func TestVouchedOfWhatCanNotBeRead(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "shard")
-	if err := os.WriteFile(path, make([]byte, 1<<16), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b, err := unix.Mmap(int(f.Fd()), 0, 1<<16, unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := mapped.Add(path, b)
-	defer func() {
-		in.Remove()
-		if err := unix.Munmap(b); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := os.Truncate(path, 0); err != nil {
-		t.Fatal(err)
-	}
+	b := mappedtest.Cut(t, 1<<16, 0)
 	defer mapped.End(mapped.Guard())
 	u := &unreadable{}
 	v := Vouch(u, func(context.Context, bool) error { return nil })

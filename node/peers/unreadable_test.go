@@ -2,40 +2,17 @@ package peers
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/hopmesh/hopmesh/engine/mapped"
+	"github.com/hopmesh/hopmesh/engine/mapped/mappedtest"
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
-
-// cut maps a file that is cut short afterwards.
-func cut(t *testing.T) []byte {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "rows")
-	must(t, os.WriteFile(path, make([]byte, 1<<16), 0o600))
-	f, err := os.Open(path)
-	must(t, err)
-	defer f.Close()
-	b, err := unix.Mmap(int(f.Fd()), 0, 1<<16, unix.PROT_READ, unix.MAP_SHARED)
-	must(t, err)
-	noted := mapped.Add(path, b)
-	t.Cleanup(func() {
-		noted.Remove()
-		must(t, unix.Munmap(b))
-	})
-	must(t, os.Truncate(path, 0))
-	return b
-}
 
 // An answer that can't be read while it is sent does not look like one of another version, which
 // nobody asks for again.
 func TestAnswerThatCanNotBeReadIsAskedForAgain(t *testing.T) {
-	short := cut(t)
+	short := mappedtest.Cut(t, 1<<16, 0)
 	inWorld(t, 2, func(t *testing.T, w *world) {
 		asker := w.session(0, 7, 2)
 		var calls atomic.Int64

@@ -2,44 +2,20 @@ package cpu_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/mapped"
+	"github.com/hopmesh/hopmesh/engine/mapped/mappedtest"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
-	"golang.org/x/sys/unix"
 )
 
 // Kernels in assembly that read a mapped file which is cut short end with a panic of who called
 // them, on any number of threads, and the device goes on.
 func TestKernelsReadAFileThatIsCutShort(t *testing.T) {
 	const rows, cols = 4096, 64
-	path := filepath.Join(t.TempDir(), "short")
-	if err := os.WriteFile(path, make([]byte, 4*rows*cols), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b, err := unix.Mmap(int(f.Fd()), 0, 4*rows*cols, unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := mapped.Add(path, b)
-	defer func() {
-		in.Remove()
-		if err := unix.Munmap(b); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := os.Truncate(path, 4096); err != nil {
-		t.Fatal(err)
-	}
+	b := mappedtest.Cut(t, 4*rows*cols, 4096)
 	numbers := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), rows*cols)
 	ids := make([]uint32, rows)
 	for i := range ids {

@@ -8,14 +8,13 @@ import (
 
 // Measured is what was seen of a cell. Memory is RssAnon + RssShmem of each daemon.
 type Measured struct {
-	// Bound is the daemons' --memory in bytes. It is 0 if they have no limit.
+	// Bound is the value of --memory in bytes, or 0 if the daemons ran without it.
 	Bound uint64 `json:"bound,omitempty"`
-	// Idle is the memory of each daemon before the job, in bytes.
+	// Idle holds the memory use of each daemon before the job, in bytes.
 	Idle []uint64 `json:"idle"`
-	// Peak is the largest memory of each daemon during the job, in bytes.
+	// Peak holds the highest memory use of each daemon during the job, in bytes.
 	Peak []uint64 `json:"peak"`
-	// Later is a second measurement of the memory of each daemon, in bytes. Each cell says when it
-	// is taken.
+	// Later holds the memory use of each daemon at a later time, in bytes, if the cell has one.
 	Later    []uint64 `json:"later,omitempty"`
 	Forecast []uint64 `json:"forecast,omitempty"` // by node, before the first step; 0: it said nothing
 	Fell     []string `json:"fell_back,omitempty"`
@@ -27,14 +26,14 @@ type Measured struct {
 	Job       string  `json:"job,omitempty"`
 	Trained   float64 `json:"trained,omitempty"`   // seconds of the last epoch
 	Evaluated float64 `json:"evaluated,omitempty"` // seconds
-	// Predicted is the duration of the prediction, in seconds. After a kill it is the time until the
-	// job ends.
+	// Predicted is how many seconds the prediction took, or, where a daemon was killed, the rest of the
+	// job from that daemon's restart on.
 	Predicted float64 `json:"predicted,omitempty"`
 	// Worked is the processor time of the prediction, in seconds.
 	Worked float64 `json:"worked,omitempty"`
-	// Products is the processor time of the prediction's matrix products alone, in seconds.
+	// Products is the processor time of the same matrix products by themselves, in seconds.
 	Products float64 `json:"products,omitempty"`
-	// Events describes when a daemon was killed and how the job continued.
+	// Events says when a daemon was killed, and how the job went on.
 	Events string `json:"events,omitempty"`
 }
 
