@@ -116,6 +116,7 @@ func TestColumnsThatCannotBeTakenAreRefused(t *testing.T) {
 		"dates as ids":          {"edges", []arrow.Field{field("src", arrow.FixedWidthTypes.Date32), field("dst", i.Int64)}, `[]`, "edges.arrow: the column src has a type that can't be taken"},
 		"other names":           {"edges", []arrow.Field{field("a", i.Int64), field("b", i.Int64)}, `[]`, "edges.arrow has no columns called src and dst among a, b: call"},
 		"one column":            {"edges", []arrow.Field{field("src", i.Int64)}, `[]`, "edges.arrow has 1 columns: write a source and a target"},
+		"nodes without columns": {"nodes", nil, `[{}]`, "nodes.arrow has 0 columns: write an id and its features"},
 		"no rows":               {"edges", edgeInts, `[]`, "edges.arrow holds no rows: write a source and a target"},
 		"weights of text":       {"edges", append([]arrow.Field{field("weight", arrow.BinaryTypes.String)}, edgeInts...), someEdges, "the column weight has a type that can't be taken: weights are numbers"},
 		"a null weight":         {"edges", append([]arrow.Field{field("weight", i.Float32)}, edgeInts...), someEdges, "edges.arrow, row 1: the weight is missing: write a number"},

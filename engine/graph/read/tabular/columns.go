@@ -44,7 +44,7 @@ func (t *columnTable) find() error {
 	for i, c := range all {
 		names[i] = c.Name
 	}
-	if len(names) < 2 && !t.nodes && t.kind != idsTable {
+	if len(names) == 0 || len(names) < 2 && !t.nodes && t.kind != idsTable {
 		return fmt.Errorf("%s has %d columns: write %s", t.info.name, len(names), t.kind.wants())
 	}
 	p, err := t.place(all)

@@ -90,6 +90,7 @@ func FuzzColumns(f *testing.F) {
 	rows := [][]string{{"1", "a", "", "0"}, {"2", "b", "7", ""}, {"5", "a", "", "1"}}
 	f.Add(true, []byte(arrowOf(f, names, whole, rows)))
 	f.Add(false, []byte(parquetOf(f, names, whole, rows)))
+	f.Add(true, []byte(arrowOf(f, nil, nil, [][]string{nil})))
 	f.Fuzz(func(t *testing.T, arrow bool, nodes []byte) {
 		ending := ".parquet"
 		if arrow {
