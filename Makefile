@@ -338,7 +338,7 @@ bench-distributed: build $(PEERS) ## beside DistDGL and DDP on shaped nodes; goe
 	$(GO) run ./scripts/distributed -python $(PEERS)/bin/python -only '$(or $(ONLY),all)' $(call page,-out,distributed)
 
 .PHONY: reproduce
-reproduce: build ## claims of the three papers beside our figures; goes on where it stopped, some two hours (needs root; PAPER=leapgnn,grappa,gnnpipe selects)
+reproduce: build ## claims of the three papers beside our figures; goes on where it stopped, some six hours (needs root; PAPER=leapgnn,grappa,gnnpipe selects)
 	$(GO) run ./scripts/reproduce -only '$(PAPER)' $(if $(RESULTS),-out '$(RESULTS)')
 
 .PHONY: bench-python-distributed

@@ -149,7 +149,11 @@ func (p paper) page(m *measured, picture string) (*result.Page, error) {
 	}
 	page.Table(table)
 	page.Picture(picture, "published figures beside ours")
-	page.Text(fmt.Sprintf("**Altogether: %s.** %s", whole(all), p.why))
+	soFar := ""
+	if len(m.missing) > 0 {
+		soFar = ", so far"
+	}
+	page.Text(fmt.Sprintf("**Altogether%s: %s.** %s", soFar, whole(all), p.why))
 	m.Show(page)
 	chart.Panels = []plot.Panel{panel}
 	return page, chart.Draw(picture)
