@@ -70,7 +70,7 @@ func datasetImport() *cobra.Command {
 			err = makeDataset(cmd, &d, r.Name, func(ctx context.Context, c *api.Client, show func(api.DatasetEvent)) (api.Dataset, error) {
 				return c.ImportDataset(ctx, r, show)
 			})
-			if err != nil && len(args) == 1 && cmd.Context().Err() == nil {
+			if len(args) == 1 && cmd.Context().Err() == nil && unread(err, r.Name) {
 				err = fmt.Errorf("%w; if the daemon's network allows no other way, %s", err, bring(cmd.CommandPath(), r.Name))
 			}
 			return err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -92,5 +93,35 @@ func TestProgressBesideJSON(t *testing.T) {
 	playSteps(p, true, []step{{0, "reading", 1, 4, "edges"}, {time.Minute, "reading", 4, 4, "edges"}})
 	if out.String() != "The labels are missing.\n" {
 		t.Errorf("%q", out.String())
+	}
+}
+
+// How to do without the daemon's network is said where that is what failed, and nowhere else.
+func TestHintOnTheNetwork(t *testing.T) {
+	for _, c := range []struct {
+		err   error
+		hints bool
+	}{
+		{api.Invalid("arxiv.zip can't be read (the server answers 502): check the network and the server, and import again"), true},
+		{api.Invalid("there is no host snap.stanford.edu: check the address"), true},
+		{api.Invalid("the server sends on from https to http: give the file's own address"), true},
+		{api.Unavailable("snap.stanford.edu can't be reached: i/o timeout"), true},
+		{api.Unavailable("this node is in no mesh: run `hopmesh join HOST:PORT --token TOKEN`"), false},
+		{api.Invalid("a shard has 0 to 8 copies beside its owner's, and not 9"), false},
+		{api.Conflict("there is a dataset called ogbn-arxiv"), false},
+		{api.Conflict("arxiv.zip is being imported"), false},
+		{api.NewError(http.StatusUnauthorized, "the server knows no such token"), false},
+		{api.NewError(http.StatusForbidden, "the server wants another token"), false},
+	} {
+		b := clitest.Healthy()
+		b.Err = c.err
+		_, stderr, code := hopmesh(t.Context(), echo(), "dataset", "import", "ogbn-arxiv", "--addr", clitest.Serve(t, b))
+		if code != 1 || !strings.Contains(stderr, c.err.Error()) || strings.Contains(stderr, "if the daemon's network") != c.hints {
+			t.Errorf("%v: %d %s", c.err, code, stderr)
+		}
+	}
+	_, stderr, code := hopmesh(t.Context(), echo(), "dataset", "import", "ogbn-arxiv", "--addr", "unix:/nonexistent/s")
+	if code != 1 || !strings.Contains(stderr, "no daemon at") || strings.Contains(stderr, "network") {
+		t.Errorf("without a daemon: %d %s", code, stderr)
 	}
 }

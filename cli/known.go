@@ -1,6 +1,13 @@
 package cli
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/node/api"
+)
 
 // An archive is one of the Open Graph Benchmark's, as its own table of them
 // (ogb/nodeproppred/master.csv) names them, with the folder in it.
@@ -17,8 +24,11 @@ var ogbArchives = map[string]ogbArchive{
 	"ogbn-papers100M": {name: "papers100M-bin.zip", folder: "papers100M-bin", packed: true},
 }
 
-// ogbFrom is where the archives lie.
-const ogbFrom = "https://snap.stanford.edu/ogb/data/nodeproppred/"
+// ogbFrom is where the archives lie, on ogbHost.
+const (
+	ogbHost = "snap.stanford.edu"
+	ogbFrom = "https://" + ogbHost + "/ogb/data/nodeproppred/"
+)
 
 // fetched returns the address of a graph that the daemon reads by its name, or "".
 func fetched(name string) string {
@@ -26,6 +36,22 @@ func fetched(name string) string {
 		return ogbFrom + known.name
 	}
 	return ""
+}
+
+// unread reports whether importing a graph that is known by its name failed because its address
+// could not be read. The daemon has no status for that alone: what it says names the archive, the
+// host or the server.
+func unread(err error, name string) bool {
+	e, is := errors.AsType[*api.Error](err)
+	if !is || e.Status != http.StatusBadRequest && e.Status != http.StatusServiceUnavailable {
+		return false
+	}
+	for _, what := range []string{ogbArchives[name].name, ogbHost, "the server "} {
+		if strings.Contains(e.Message, what) {
+			return true
+		}
+	}
+	return false
 }
 
 // bring says how to import a graph that is known by its name without the daemon's network, or

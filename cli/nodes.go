@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -236,15 +237,37 @@ func leave() *cobra.Command {
 	return cmd
 }
 
-// untilGone waits until the daemon has ended, which ends its stream of events. The daemon may
-// end before there is a stream, so only an interrupt is an error.
+// untilGone waits until the daemon has ended, which ends its stream of events. So does much else,
+// such as a proxy that cuts it or a token that is revoked: only when nobody listens any more is the
+// daemon gone.
 func untilGone(ctx context.Context, c *api.Client) error {
-	for _, err := range c.Events(ctx) {
-		if err != nil {
-			break
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		for _, err := range c.Events(ctx) {
+			if err != nil {
+				break // what it means is what the daemon answers now
+			}
+		}
+		_, err := c.Status(ctx)
+		refusal, answers := errors.AsType[*api.Error](err)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, api.ErrNoDaemon):
+			return nil
+		case err == nil, errors.Is(err, api.ErrGone):
+		case answers && refusal.Status == http.StatusServiceUnavailable:
+			// Its membership has ended and its process has not: over TLS it knows no tokens now.
+		default:
+			return fmt.Errorf("the connection was lost while the node was leaving (%w): `hopmesh members` on another node shows whether it has left", err)
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
-	return context.Cause(ctx)
 }
 
 func forceLeave() *cobra.Command {

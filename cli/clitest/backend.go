@@ -34,7 +34,10 @@ type Backend struct {
 	Slow     bool             // a job stops only after it was asked for
 	Asked    chan struct{}    // receives when a job is asked for; may be nil
 
+	end func() // ends the daemon; nil: there is none
+
 	mu      sync.Mutex
+	left    bool  // it was told to leave
 	Unready int   // how many more times the status is not ready
 	Made    []any // requests to join, force-leave, import, generate, train, resume, predict, export and back up
 }
@@ -97,7 +100,12 @@ func (b *Backend) Join(_ context.Context, r api.JoinRequest) error {
 	return b.Err
 }
 
-func (b *Backend) Leave(context.Context) error { return b.Err }
+func (b *Backend) Leave(context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left = b.Err == nil
+	return b.Err
+}
 
 func (b *Backend) ForceLeave(_ context.Context, r api.ForceLeaveRequest) (api.ForcedOut, error) {
 	b.mu.Lock()
@@ -178,7 +186,13 @@ func (b *Backend) Scope(string) (string, error) { return "", b.Err }
 
 func (b *Backend) Ready(context.Context) []api.Check { return nil }
 
+// Events ends the daemon first if it has left, as its process would.
 func (b *Backend) Events(ctx context.Context) <-chan api.Event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.left && !b.Open && b.end != nil {
+		b.end()
+	}
 	return Play[api.Event](ctx, nil, b.Open)
 }
 
@@ -205,6 +219,9 @@ func Play[T any](ctx context.Context, values []T, open bool) <-chan T {
 	return out
 }
 
+// endsBy sets how the daemon ends.
+func (b *Backend) endsBy(end func()) { b.end = end }
+
 // Serve runs a daemon over the backend and returns its address.
 func Serve(t *testing.T, b api.Backend) string {
 	t.Helper()
@@ -218,6 +235,12 @@ func Serve(t *testing.T, b api.Backend) string {
 		t.Fatal(err)
 	}
 	s.Listener = l
+	if e, is := b.(interface{ endsBy(end func()) }); is {
+		e.endsBy(func() {
+			s.Config.SetKeepAlivesEnabled(false)
+			_ = l.Close() // a second time at the end of the test
+		})
+	}
 	s.Start()
 	t.Cleanup(s.Close)
 	return "unix:" + path

@@ -25,6 +25,9 @@ type Flags struct {
 	// TokenFile is where the token is that is shown to an API over TLS.
 	TokenFile string
 	JSON      bool
+	// token is what was in TokenFile. A command may make several clients, and standard input or a
+	// pipe has it only once.
+	token string
 }
 
 // Add adds --addr, --api-token-file and --json to a command.
@@ -57,7 +60,7 @@ func (d *Flags) Client(cmd *cobra.Command) (*api.Client, error) {
 	var token string
 	var err error
 	if api.IsTLS(addr) {
-		if token, err = d.token(cmd); err != nil {
+		if token, err = d.apiToken(cmd); err != nil {
 			return nil, err
 		}
 	}
@@ -72,8 +75,11 @@ func (d *Flags) Client(cmd *cobra.Command) (*api.Client, error) {
 	return c, nil
 }
 
-// token returns the token that is shown to an API over TLS, or "".
-func (d *Flags) token(cmd *cobra.Command) (string, error) {
+// apiToken returns the token that is shown to an API over TLS, or "".
+func (d *Flags) apiToken(cmd *cobra.Command) (string, error) {
+	if d.token != "" {
+		return d.token, nil
+	}
 	path := cmp.Or(d.TokenFile, os.Getenv("HOPMESH_API_TOKEN_FILE"))
 	if path == "" {
 		return os.Getenv("HOPMESH_API_TOKEN"), nil
@@ -85,6 +91,7 @@ func (d *Flags) token(cmd *cobra.Command) (string, error) {
 	if line == "" {
 		return "", fmt.Errorf("read the API token: the first line of %s is empty; put there what `hopmesh api token create --json | jq -r .token` prints", from)
 	}
+	d.token = line
 	return line, nil
 }
 

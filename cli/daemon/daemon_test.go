@@ -1,6 +1,8 @@
 package daemon_test
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,5 +82,24 @@ func TestTheSystemsDaemonIsFound(t *testing.T) {
 		if got := daemon.Nearest(own, system); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
+	}
+}
+
+// A command that asks twice, as `train start --watch` does, finds the token only once on standard
+// input.
+func TestTokenOnStandardInputIsReadOnce(t *testing.T) {
+	b := make([]byte, 52)
+	sum := sha256.Sum256(append([]byte("hma1-"), b...))
+	token := "hma1-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(append(b, sum[:2]...)))
+	cmd := &cobra.Command{Use: "start"}
+	cmd.SetContext(t.Context())
+	cmd.SetIn(strings.NewReader(token + "\n"))
+	d := daemon.Flags{Addr: "https://127.0.0.1:1", TokenFile: "-"}
+	for n := range 2 {
+		c, err := d.Client(cmd)
+		if err != nil {
+			t.Fatalf("client %d: %v", n, err)
+		}
+		c.Close()
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/hopmesh/hopmesh/cli/clitest"
 	"github.com/hopmesh/hopmesh/cli/train"
 	"github.com/hopmesh/hopmesh/node/api"
+	"golang.org/x/sys/unix"
 )
 
 func TestWhatIsTrained(t *testing.T) {
@@ -138,6 +139,23 @@ func TestFilesAreWhole(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(dir, "a.safetensors")); err != nil || info.Size() != int64(len(b.File)) {
 		t.Errorf("%v %v", info, err)
+	}
+}
+
+// Whoever keeps new files to themselves does so with predictions and weights, too.
+func TestFilesHaveTheModeOfTheUmask(t *testing.T) {
+	addr := clitest.Serve(t, clitest.Healthy())
+	defer unix.Umask(unix.Umask(0o077))
+	for mask, want := range map[int]os.FileMode{0o077: 0o600, 0o027: 0o640, 0o022: 0o644, 0o002: 0o664} {
+		unix.Umask(mask)
+		dir := t.TempDir()
+		for _, args := range []string{"predict j7 --out " + dir + "/a.npy", "export j7 --out " + dir + "/a.safetensors"} {
+			_, stderr, code := hopmesh(t.Context(), append(strings.Fields(args), "--addr", addr)...)
+			info, err := os.Stat(args[strings.Index(args, dir):])
+			if code != 0 || err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s under umask %03o: %d %s, %v %v", args, mask, code, stderr, info, err)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -124,12 +125,19 @@ type saved struct {
 	Bytes int64  `json:"bytes"`
 }
 
+// beside creates a file that is to take the place of another. Who may read it is for the umask to
+// say, as of a file that a shell creates: only the system can apply it without a race.
+func beside(path string) (*os.File, error) {
+	name := "." + filepath.Base(path) + "." + rand.Text()[:10] + ".tmp"
+	return os.OpenFile(filepath.Join(filepath.Dir(path), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // as a shell would
+}
+
 // save writes a complete file or none.
 func save(cmd *cobra.Command, d *daemon.Flags, id, path string, get func(context.Context, *api.Client, io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return usage.Errorf(cmd, "--out %q is a folder: name the file to write", path)
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	file, err := beside(path)
 	if err != nil {
 		if p, ok := errors.AsType[*fs.PathError](err); ok {
 			err = p.Err
@@ -137,9 +145,6 @@ func save(cmd *cobra.Command, d *daemon.Flags, id, path string, get func(context
 		return fmt.Errorf("%s can't be written: %w", path, err)
 	}
 	_, err = daemon.Ask(cmd, d, func(ctx context.Context, c *api.Client) (none struct{}, err error) { return none, get(ctx, c, file) })
-	if err == nil {
-		err = file.Chmod(0o644) // as if a shell had created it
-	}
 	if err == nil {
 		err = file.Sync()
 	}

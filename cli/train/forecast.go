@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/hopmesh/hopmesh/cli/daemon"
 	"github.com/hopmesh/hopmesh/cli/output"
@@ -190,16 +191,52 @@ func enough(rows []api.ForecastRow, than api.ForecastRow) (nodes int) {
 	return nodes
 }
 
+// commandLine returns what makes the same forecast when it is typed: the flags that were given,
+// without those about how the command runs and where it writes.
+func commandLine(cmd *cobra.Command) string {
+	words := []string{cmd.CommandPath()}
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if slices.Contains(notInSpec, flag.Name) || flag.Name == "out" {
+			return
+		}
+		name, value := "--"+flag.Name, flag.Value.String()
+		list, isList := flag.Value.(pflag.SliceValue)
+		switch {
+		case flag.Value.Type() == "bool" && value == "true":
+			words = append(words, name)
+		case flag.Value.Type() == "bool": // its value can't be a word of its own
+			words = append(words, name+"="+value)
+		case flag.Value.Type() == "stringArray": // each value may have commas in it
+			for _, v := range list.GetSlice() {
+				words = append(words, name, quoted(v))
+			}
+		case isList:
+			words = append(words, name, quoted(strings.Join(list.GetSlice(), ",")))
+		default:
+			words = append(words, name, quoted(value))
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+// plain are the characters, beside letters and digits, that mean nothing to a shell.
+const plain = "_-+.,:/=@%"
+
+// quoted returns a word as a shell takes it.
+func quoted(word string) string {
+	special := func(r rune) bool {
+		return !strings.ContainsRune(plain, r) && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))
+	}
+	if word != "" && !strings.ContainsFunc(word, special) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 // writePage writes a forecast with the command that made it and its assumptions.
 func writePage(file string, cmd *cobra.Command, f api.JobForecast) error {
 	var b strings.Builder
-	b.WriteString("# Forecast\n\n```sh\n" + cmd.CommandPath())
-	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if flag.Name != "addr" && flag.Name != "out" {
-			fmt.Fprintf(&b, " --%s %s", flag.Name, strings.Trim(flag.Value.String(), "[]"))
-		}
-	})
-	fmt.Fprintf(&b, "\n```\n\nMade on %s. Times are those of an epoch on the slowest node; EPOCH is the largest of COMPUTE with WAIT, of PREPARE with HIDDEN, and of all that keeps the processors busy, step by step.\n\n", output.Clock().Format(time.DateOnly))
+	fmt.Fprintf(&b, "# Forecast\n\n```sh\n%s\n```\n\nMade on %s. Times are those of an epoch on the slowest node; EPOCH is the largest of COMPUTE with WAIT, of PREPARE with HIDDEN, and of all that keeps the processors busy, step by step.\n\n", commandLine(cmd), output.Clock().Format(time.DateOnly))
 	for i, row := range forecastRows(f) {
 		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
 		if i == 0 {

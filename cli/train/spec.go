@@ -17,7 +17,7 @@ import (
 )
 
 // notInSpec are flags about how the command runs instead of what it trains.
-var notInSpec = []string{"spec", "watch", "addr", "json", "help"}
+var notInSpec = []string{"spec", "watch", "addr", "api-token-file", "json", "help"}
 
 // readSpec sets flags that were not given from a TOML file. Its keys are names of flags; the
 // tables [set] and [sweep] hold the values of --set and --sweep, in the order of their lines.
@@ -90,7 +90,8 @@ func specText(path string) ([]byte, error) {
 	return nil, fmt.Errorf("the spec %s can't be read: %w", path, err)
 }
 
-// givenFlags returns the names of the flags that were given, and the keys of --set and --sweep.
+// givenFlags returns the names of the flags that were given, and the keys of --set and --sweep. Of a
+// flag that stands for a setting, and of that setting, both were given if one was.
 func givenFlags(f *pflag.FlagSet) map[string]bool {
 	given := map[string]bool{}
 	f.Visit(func(flag *pflag.Flag) {
@@ -101,6 +102,11 @@ func givenFlags(f *pflag.FlagSet) map[string]bool {
 			}
 		}
 	})
+	for _, s := range append([]setting{{"loss", "train.loss"}}, asSettings...) {
+		if given[s.flag] || given[s.key] {
+			given[s.flag], given[s.key] = true, true
+		}
+	}
 	return given
 }
 

@@ -38,6 +38,44 @@ func TestFlagsComeBeforeASweepInASpec(t *testing.T) {
 	}
 }
 
+// So they do where one of the two names a setting and the other the flag that stands for it.
+func TestSettingsAndTheirFlagsInASpec(t *testing.T) {
+	b := clitest.Healthy()
+	addr := clitest.Serve(t, b)
+	dir := t.TempDir()
+	weights, decoder, negatives := api.Setting{Key: "train.class_weights", Value: "balanced"}, api.Setting{Key: "link.decoder", Value: "dot"}, api.Setting{Key: "link.negatives", Value: "uniform:2"}
+	other := func(s api.Setting, value string) api.Setting { return api.Setting{Key: s.Key, Value: value} }
+	losses := api.Sweep{Key: "train.loss", Values: []string{"bce", "bpr"}}
+	for name, text := range map[string]string{
+		"flags":    "loss = \"bce\"\nclass-weights = \"balanced\"\ndecoder = \"dot\"\nnegatives = \"uniform:2\"\n",
+		"settings": "[set]\ntrain.loss = \"bce\"\nlink.decoder = \"dot\"\n",
+		"sweep":    "[sweep]\ntrain.loss = [\"bce\", \"bpr\"]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("dataset = \"cora\"\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		spec, args string
+		want       api.TrainRequest
+	}{
+		{"flags", "", api.TrainRequest{Loss: "bce", Set: []api.Setting{weights, decoder, negatives}}},
+		{"flags", "--set train.loss=bpr", api.TrainRequest{Set: []api.Setting{{Key: "train.loss", Value: "bpr"}, weights, decoder, negatives}}},
+		{"flags", "--set train.class_weights=1,2", api.TrainRequest{Loss: "bce", Set: []api.Setting{other(weights, "1,2"), decoder, negatives}}},
+		{"flags", "--set link.decoder=mlp", api.TrainRequest{Loss: "bce", Set: []api.Setting{other(decoder, "mlp"), weights, negatives}}},
+		{"flags", "--set link.negatives=batch:5", api.TrainRequest{Loss: "bce", Set: []api.Setting{other(negatives, "batch:5"), weights, decoder}}},
+		{"flags", "--sweep train.loss=bce,bpr", api.TrainRequest{Set: []api.Setting{weights, decoder, negatives}, Sweep: []api.Sweep{losses}}},
+		{"settings", "--loss bpr --decoder mlp", api.TrainRequest{Loss: "bpr", Set: []api.Setting{other(decoder, "mlp")}}},
+		{"sweep", "--loss bpr", api.TrainRequest{Loss: "bpr"}},
+	} {
+		b.Made, c.want.Dataset = nil, "cora"
+		_, stderr, code := hopmesh(t.Context(), append([]string{"train", "start", "--spec", filepath.Join(dir, c.spec), "--addr", addr}, strings.Fields(c.args)...)...)
+		if code != 0 || !reflect.DeepEqual(b.Made, []any{c.want}) {
+			t.Errorf("%s %s: %d %s %+v, want %+v", c.spec, c.args, code, stderr, b.Made, c.want)
+		}
+	}
+}
+
 func TestSweepsAreAskedFor(t *testing.T) {
 	b := clitest.Healthy()
 	addr := clitest.Serve(t, b)
@@ -101,6 +139,7 @@ func TestWrongSpecs(t *testing.T) {
 	for says, text := range map[string]string{
 		"no key \"hiden\" (did you mean hidden?)":                              "dataset = \"a\"\nhiden = 8",
 		"watch is about how the command runs":                                  "watch = true",
+		"api-token-file is about how the command runs":                         "dataset = \"a\"\napi-token-file = \"/t\"",
 		"--lr is NaN, which is no number":                                      "dataset = \"a\"\nlr = nan",
 		"--set train.factor is +Inf":                                           "dataset = \"a\"\n[set]\ntrain.factor = inf",
 		"line 2, is not valid TOML":                                            "dataset = \"a\"\nhidden = = 8",

@@ -132,8 +132,11 @@ func flags(cmd *cobra.Command, strategies []string) {
 	}
 }
 
-// asSettings are the flags that stand for settings.
-var asSettings = []struct{ flag, key string }{
+// A setting is one of --set that has a flag, too.
+type setting struct{ flag, key string }
+
+// asSettings are the flags that a request has as settings.
+var asSettings = []setting{
 	{"class-weights", "train.class_weights"}, {"decoder", "link.decoder"}, {"negatives", "link.negatives"},
 }
 

@@ -22,6 +22,9 @@ func (d *Datasets) List() []api.DatasetSummary {
 			Name: one.Name, Stage: string(one.Stage), Vertices: one.About.Vertices, Edges: one.About.Edges, Features: one.About.Features,
 			Classes: one.About.Classes, Shards: len(one.Shards), Problems: len(lacks{d.answers}.ofOne(s, one)),
 		}
+		if one.About.Targets != "" {
+			sum.Classes = 0 // there they count targets
+		}
 		for _, shard := range one.Shards {
 			sum.Bytes += shard.Bytes
 		}

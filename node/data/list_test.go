@@ -39,3 +39,29 @@ func TestTypesAreDescribed(t *testing.T) {
 		t.Errorf("the types are %v", a.Types)
 	}
 }
+
+// still is a plan that does not change.
+type still struct {
+	Plan
+	state *plan.State
+}
+
+func (s still) State() *plan.State { return s.state }
+
+// Targets are no classes, in the list as in what is shown of one dataset.
+func TestTargetsAreNoClasses(t *testing.T) {
+	s := &plan.State{Datasets: map[string]plan.Dataset{
+		"d1": {ID: "d1", Name: "cora", Stage: plan.Ready, About: plan.About{Classes: 7}},
+		"d2": {ID: "d2", Name: "people", Stage: plan.Ready, About: plan.About{Classes: 3, Targets: string(graph.Numbers)}},
+	}}
+	d := &Datasets{plan: still{state: s}, answers: func(string) bool { return true }}
+	list := d.List()
+	if len(list) != 2 || list[0].Classes != 7 || list[1].Classes != 0 {
+		t.Errorf("listed as %+v", list)
+	}
+	for _, sum := range list {
+		if one, err := d.Show(sum.Name); err != nil || one.Classes != sum.Classes {
+			t.Errorf("%s has %d classes in the list, and is shown as %+v (%v)", sum.Name, sum.Classes, one, err)
+		}
+	}
+}
