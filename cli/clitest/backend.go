@@ -34,12 +34,16 @@ type Backend struct {
 	Slow     bool             // a job stops only after it was asked for
 	Asked    chan struct{}    // receives when a job is asked for; may be nil
 
-	end func() // ends the daemon; nil: there is none
-
-	mu      sync.Mutex
-	left    bool  // it was told to leave
+	mu sync.Mutex
+	leaving
 	Unready int   // how many more times the status is not ready
 	Made    []any // requests to join, force-leave, import, generate, train, resume, predict, export and back up
+}
+
+// leaving is how a daemon ends after its node has left.
+type leaving struct {
+	left bool   // it was told to
+	end  func() // nil: there is no daemon
 }
 
 var _ api.Backend = (*Backend)(nil)

@@ -330,7 +330,7 @@ func loadRelations(s *Shard) (err error) {
 	}
 	of, count := s.Related.Of, float32(s.Related.Count)
 	for row := range len(s.Indptr) - 1 {
-		last, before := int64(-1), float32(0)
+		last, before := int64(-1), count // so that a source below 0 does not ascend
 		for e := s.Indptr[row]; e < s.Indptr[row+1]; e++ {
 			i, r := int64(s.Indices[e]), of[e]
 			if !(r >= 0 && r < count) || float64(r) != math.Trunc(float64(r)) {

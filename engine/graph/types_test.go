@@ -123,9 +123,10 @@ func TestSizeOfSkeletonsWithTypes(t *testing.T) {
 
 // A skeleton says that edges are triples, and their numbers are checked as relations are.
 func TestSkeletonOfTriples(t *testing.T) {
+	first := int32(0)
 	of := func(count int, numbers ...float32) (*graph.Skeleton, error) {
 		s := &graph.Shard{
-			Shards: 1, Vertices: 2, Total: 2, DType: graph.F32, Indptr: []int64{0, 2, 2}, Indices: []int32{0, 1},
+			Shards: 1, Vertices: 2, Total: 2, DType: graph.F32, Indptr: []int64{0, 2, 2}, Indices: []int32{first, 1},
 			EdgeValues: graph.EdgeValues{Related: &graph.Related{Count: count, Given: true, Of: numbers, Types: &graph.Types{Given: &[3]uint64{1, 0, 1}}}},
 		}
 		parts, err := graph.NewSkeleton(s, graph.FeatureStats{}, true).Parts()
@@ -145,6 +146,10 @@ func TestSkeletonOfTriples(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := of(4, 4, 1); err == nil || !strings.Contains(err.Error(), "the relation 4 of 4") {
+		t.Error(err)
+	}
+	first = -1
+	if _, err := of(8, 1, 0); err == nil || !strings.Contains(err.Error(), "has -1 in row 0, which does not ascend below 2") {
 		t.Error(err)
 	}
 }

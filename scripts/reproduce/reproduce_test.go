@@ -147,7 +147,7 @@ func TestPartsAreMeasuredOnce(t *testing.T) {
 		}
 		return said.String()
 	}
-	if said := say(); !strings.Contains(said, "not measured yet are grappa") || !strings.Contains(said, "Altogether: not measured") {
+	if said := say(); !strings.Contains(said, "not measured yet are grappa") || !strings.Contains(said, "Altogether, so far: not measured") {
 		t.Errorf("before: %s", said)
 	}
 	one.show = false

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	arrowarray "github.com/apache/arrow-go/v18/arrow/array"
@@ -19,9 +18,11 @@ import (
 // arrowFile reads a file of Arrow record batches, or of Feather since version 2. One
 // batch at a time is in memory.
 type arrowFile struct {
-	f      files.File
-	size   int64
-	schema *arrow.Schema
+	ctx     context.Context // of the import: a file may have any number of batches without rows
+	f       files.File
+	size    int64
+	schema  *arrow.Schema
+	batches []footers.Block
 }
 
 var _ File = (*arrowFile)(nil)
@@ -32,7 +33,7 @@ func OpenArrow(ctx context.Context, path string) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &arrowFile{f: f, size: f.Size()}
+	a := &arrowFile{ctx: ctx, f: f, size: f.Size()}
 	if err := a.readSchema(); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%s is not a readable Arrow file (%w): write it again", files.Base(path), err)
@@ -41,7 +42,8 @@ func OpenArrow(ctx context.Context, path string) (File, error) {
 }
 
 func (a *arrowFile) readSchema() error {
-	if err := footers.CheckArrow(a.f, a.size); err != nil {
+	var err error
+	if a.batches, err = footers.CheckArrow(a.f, a.size); err != nil {
 		return err
 	}
 	r, err := a.reader()
@@ -95,6 +97,7 @@ func arrowKind(t arrow.DataType) (kind Kind, unsigned bool) {
 
 // arrowRows goes through the record batches of a file.
 type arrowRows struct {
+	file   *arrowFile
 	reader *ipc.FileReader
 	wanted []int
 	batch  int // the next one
@@ -108,7 +111,7 @@ func (a *arrowFile) Open(wanted []int) (Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := &arrowRows{reader: r, wanted: wanted}
+	rows := &arrowRows{file: a, reader: r, wanted: wanted}
 	about := a.Columns()
 	for _, column := range wanted {
 		rows.values = append(rows.values, &Values{Kind: about[column].Kind})
@@ -134,9 +137,18 @@ func (r *arrowRows) Next(most int) (n int, columns []*Values, err error) {
 		if r.batch == r.reader.NumRecords() {
 			return 0, nil, io.EOF
 		}
+		if err := r.file.ctx.Err(); err != nil {
+			return 0, nil, err
+		}
+		if err := footers.CheckMessage(r.file.f, r.file.size, r.file.batches[r.batch]); err != nil {
+			return 0, nil, err
+		}
 		if r.record, err = r.reader.RecordBatchAt(r.batch); err != nil {
 			r.record = nil
 			return 0, nil, damaged(err)
+		}
+		if r.record.NumRows() < 0 { // the library takes such lengths of some types
+			return 0, nil, errDamaged
 		}
 		r.batch, r.at = r.batch+1, 0
 	}
@@ -147,12 +159,9 @@ func (r *arrowRows) Next(most int) (n int, columns []*Values, err error) {
 	for _, v := range r.values {
 		v.reset()
 	}
-	done, text := 0, slices.ContainsFunc(r.values, func(v *Values) bool { return v.Kind == Text })
+	done, most := 0, textStep(r.values)
 	for done < n && textOf(r.values) < textEnough {
-		step := n - done
-		if text {
-			step = min(step, textRows)
-		}
+		step := min(n-done, most)
 		for i, column := range r.wanted {
 			if err := r.values[i].addArrow(r.record.Column(column), int(r.at), step); err != nil {
 				return 0, nil, err
@@ -196,6 +205,9 @@ func (c *Values) addArrow(a arrow.Array, from, n int) error {
 			start, end := a.ValueOffsets(i)
 			if start < 0 || end < start || end > int64(a.ListValues().Len()) {
 				return errDamaged
+			}
+			if end-start > source.MaxDenseFeatures {
+				return errLongList
 			}
 			row := len(c.Lengths)
 			c.Lengths = append(c.Lengths, int(end-start))

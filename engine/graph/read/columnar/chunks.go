@@ -133,6 +133,7 @@ func (c *parquetColumn) read(out *Values, rows int) (err error) {
 // long. Where one ends, only the next one's beginning says.
 func (c *parquetColumn) readLists(out *Values, rows int) (started int, err error) {
 	defer orderly(&err)
+	long := 0 // how many entries the last list has, nulls included
 	for {
 		if c.entry == c.entries {
 			if err := c.decode(entriesAhead); errors.Is(err, io.EOF) {
@@ -149,16 +150,18 @@ func (c *parquetColumn) readLists(out *Values, rows int) (started int, err error
 				}
 				started++
 				out.Lengths = append(out.Lengths, 0)
+				long = 0
 			} else if started == 0 {
 				return 0, errDamaged
+			}
+			if long++; long > source.MaxDenseFeatures {
+				return 0, errLongList
 			}
 			row := len(out.Lengths) - 1
 			switch def := c.defs[c.entry]; {
 			case def == c.maxDef:
 				values++
-				if out.Lengths[row]++; out.Lengths[row] > source.MaxDenseFeatures {
-					return 0, Refusal{fmt.Errorf("a row has more than the %d features that can be taken: make the features fewer", source.MaxDenseFeatures)}
-				}
+				out.Lengths[row]++
 			case def >= c.repeated:
 				out.addNullIn(row)
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
@@ -202,11 +203,11 @@ func (p *parquetFile) Open(wanted []int) (Reader, error) {
 		f := &p.fields[column]
 		r.fields = append(r.fields, f)
 		r.values = append(r.values, &Values{Kind: f.Kind})
-		r.text = r.text || f.Kind == Text
 		if f.List {
 			r.list = i
 		}
 	}
+	r.step = textStep(r.values)
 	return r, nil
 }
 
@@ -215,9 +216,9 @@ type parquetRows struct {
 	file   *parquetFile
 	memory *boundedAllocator
 	fields []*parquetField
-	list   int  // which of the fields is a list, or -1
-	text   bool // one of the fields is text
-	group  int  // the next one
+	list   int // which of the fields is a list, or -1
+	step   int // how many rows are read in one go
+	group  int // the next one
 	left   int64
 	open   []*parquetColumn
 	values []*Values
@@ -238,10 +239,7 @@ func (r *parquetRows) Next(most int) (n int, columns []*Values, err error) {
 		v.reset()
 	}
 	for n < most && r.left > 0 && !r.full() {
-		step := int(min(int64(most-n), r.left))
-		if r.text {
-			step = min(step, textRows)
-		}
+		step := int(min(int64(min(most-n, r.step)), r.left))
 		if r.list >= 0 { // it may end early, and all columns have as many rows
 			if step, err = r.open[r.list].readLists(r.values[r.list], step); err != nil {
 				return 0, nil, r.open[r.list].wrong(err)
@@ -263,10 +261,27 @@ func (r *parquetRows) Next(most int) (n int, columns []*Values, err error) {
 // Text and lists are read until there is enough of them, whatever the number of
 // rows: a few bytes in a file may stand for any number of equal ones.
 const (
-	textRows   = 256 // rows of text that are read in one go
+	textRows   = 256 // values of text that are read in one go
 	textEnough = 4 << 20
 	listEnough = 1 << 21
 )
+
+// errLongList is the error of a list that is too long to be the features of a vertex.
+var errLongList = Refusal{fmt.Errorf("a row has more than the %d features that can be taken: make the features fewer", source.MaxDenseFeatures)}
+
+// textStep returns how many rows are read before their text is counted.
+func textStep(values []*Values) int {
+	columns := 0
+	for _, v := range values {
+		if v.Kind == Text {
+			columns++
+		}
+	}
+	if columns == 0 {
+		return math.MaxInt
+	}
+	return max(1, textRows/columns)
+}
 
 // textOf returns how many bytes of text there are.
 func textOf(values []*Values) (text int) {

@@ -110,6 +110,9 @@ func (r *partedRows) Next(most int) (n int, columns []*Values, err error) {
 			if r.file, err = openParquetFile(r.parts.ctx, r.parts.paths[r.part], r.parts.limit); err != nil {
 				return 0, nil, err
 			}
+			if !slices.Equal(r.file.Columns(), r.parts.about) {
+				return 0, nil, fmt.Errorf("%s was changed while it was read: import it again when nothing writes to it", files.Base(r.parts.paths[r.part]))
+			}
 			r.part++
 			if r.rows, err = r.file.Open(r.wanted); err != nil {
 				return 0, nil, err

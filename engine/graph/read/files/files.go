@@ -30,6 +30,10 @@ func Open(ctx context.Context, name string) (File, error) {
 		}
 		return f, nil
 	}
+	// To open a pipe waits for somebody who writes to it, and no context ends that.
+	if info, err := os.Stat(name); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is neither a file nor a folder: copy what it holds to a file first", Show(name))
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err

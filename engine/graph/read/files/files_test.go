@@ -6,6 +6,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph/read/files"
 )
@@ -27,6 +28,19 @@ func TestLocalNames(t *testing.T) {
 	}
 	if _, err := files.Look(t.Context(), file+"x"); !os.IsNotExist(err) {
 		t.Errorf("a missing file: %v", err)
+	}
+	opened := make(chan error, 1)
+	go func() {
+		_, err := files.Open(t.Context(), pipe)
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		if err == nil {
+			t.Error("a pipe was opened")
+		}
+	case <-time.After(time.Minute):
+		t.Error("to open a pipe waits for somebody who writes to it")
 	}
 	if files.Check(t.Context(), pipe) == nil || files.Check(t.Context(), file) != nil {
 		t.Error("a pipe passes, or a file does not")

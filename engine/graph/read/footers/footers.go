@@ -184,68 +184,195 @@ func (c *footerCheck) tree() error {
 	return nil
 }
 
-// Places in the tables of Arrow's footer: a field's number, doubled, plus 4.
+// Places in the tables of Arrow's footer and messages: a field's number, doubled, plus 4.
 const (
 	footerSchema       = 6
 	footerDictionaries = 8
 	footerBatches      = 10
 	schemaFields       = 6
 	schemaMetadata     = 8
+	fieldName          = 4
+	fieldTypeKind      = 8
+	fieldType          = 10
 	fieldChildren      = 14
 	fieldMetadata      = 16
+	timestampZone      = 6
+	unionIDs           = 6
+	pairKey            = 4
+	pairValue          = 6
+	messageKind        = 6
+	messageHeader      = 8
+	messageMetadata    = 12
+	dictionaryBatch    = 6
+	batchBuffers       = 12 // how many each column of text views has
 )
 
-// CheckArrow looks at the lists in a footer before the library does, which
-// takes memory for as many elements as a list claims to have.
-func CheckArrow(f io.ReaderAt, size int64) (err error) {
-	defer func() { // arrowCheck and flatbuffers panic
-		switch is := recover().(type) {
-		case nil:
-		case error:
-			err = Damaged(is)
-		default:
-			err = fmt.Errorf("%w: %v", ErrDamaged, is)
-		}
-	}()
+// What a table may be, where there is a choice.
+const (
+	kindTimestamp  = 10
+	kindUnion      = 14
+	kindDictionary = 2
+	kindBatch      = 3
+)
+
+// A Block is where a message with a batch lies in a file of Arrow, and how long its description is.
+type Block struct {
+	Offset int64
+	Length int32
+}
+
+// ordered turns a panic of arrowCheck or flatbuffers into an error; it is deferred.
+func ordered(err *error) {
+	switch is := recover().(type) {
+	case nil:
+	case error:
+		*err = Damaged(is)
+	default:
+		*err = fmt.Errorf("%w: %v", ErrDamaged, is)
+	}
+}
+
+// CheckArrow looks at the lists in a footer and in the descriptions of dictionaries before the
+// library does, which takes memory for as many elements as a list claims to have. It returns where
+// the batches of rows are, each of which CheckMessage has to see before the library reads it.
+func CheckArrow(f io.ReaderAt, size int64) (batches []Block, err error) {
+	defer ordered(&err)
 	const magic = "ARROW1"
 	var head, tail [10]byte
 	if size < 32 {
-		return Short(size)
+		return nil, Short(size)
 	}
 	if _, err := f.ReadAt(head[:6], 0); err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := f.ReadAt(tail[:], size-10); err != nil {
-		return err
+		return nil, err
 	}
 	if string(head[:6]) != magic || string(tail[4:]) != magic {
-		return errNotArrow
+		return nil, errNotArrow
 	}
 	length := int64(binary.LittleEndian.Uint32(tail[:]))
 	if length < 8 || length > size-16 || length > MaxFooter {
-		return ErrDamaged
+		return nil, ErrDamaged
 	}
 	b := make([]byte, length)
 	if _, err := f.ReadAt(b, size-10-length); err != nil {
-		return err
+		return nil, err
 	}
 	footer := flatbuffers.Table{Bytes: b, Pos: flatbuffers.GetUOffsetT(b)}
-	c := arrowCheck{left: length}
-	c.list(footer, footerDictionaries, 24, nil)
-	c.list(footer, footerBatches, 24, nil)
-	schema := flatbuffers.UOffsetT(footer.Offset(footerSchema))
-	if schema == 0 {
+	c := newArrowCheck(b)
+	dictionaries, batches := c.blocks(footer, footerDictionaries), c.blocks(footer, footerBatches)
+	c.schema(child(footer, footerSchema))
+	read := int64(0)
+	for _, d := range dictionaries {
+		if read += int64(d.Length); read > size { // some lie in the same bytes
+			return nil, ErrClaims
+		}
+		if err := CheckMessage(f, size, d); err != nil {
+			return nil, err
+		}
+	}
+	return batches, nil
+}
+
+// CheckMessage looks at the lists in the description of a batch.
+func CheckMessage(f io.ReaderAt, size int64, block Block) (err error) {
+	defer ordered(&err)
+	length := int64(block.Length)
+	if block.Offset < 0 || length < 16 || length > MaxFooter || block.Offset > size-length {
 		return ErrDamaged
 	}
-	c.schema(flatbuffers.Table{Bytes: b, Pos: footer.Indirect(schema + footer.Pos)})
+	b := make([]byte, length)
+	if _, err := f.ReadAt(b, block.Offset); err != nil {
+		return err
+	}
+	prefix := 4 // its length; later versions of the format have a mark before that
+	if binary.LittleEndian.Uint32(b) == 1<<32-1 {
+		prefix = 8
+	}
+	b = b[prefix:]
+	message := flatbuffers.Table{Bytes: b, Pos: flatbuffers.GetUOffsetT(b)}
+	c := newArrowCheck(b)
+	c.list(message, messageMetadata, 4, c.pair)
+	batch := child(message, messageHeader)
+	switch kindOf(message, messageKind) {
+	case kindDictionary:
+		batch = child(batch, dictionaryBatch)
+	case kindBatch:
+	default:
+		return ErrDamaged
+	}
+	c.list(batch, batchBuffers, 8, nil)
+	if at := flatbuffers.UOffsetT(batch.Offset(batchBuffers)); at != 0 {
+		const least = 16 // bytes of what is said of a buffer
+		left := int64(len(b)) / least
+		for i := range batch.VectorLen(at) {
+			n := batch.GetInt64(batch.Vector(at) + flatbuffers.UOffsetT(i*8))
+			if n < 0 || n > left {
+				return ErrClaims
+			}
+			left -= n
+		}
+	}
 	return nil
 }
 
-// arrowCheck panics, for CheckArrow to catch, where lists have more elements than the
-// footer has bytes for. left makes several lists in the same bytes impossible too.
+// child returns a table in a table, which must be there.
+func child(t flatbuffers.Table, place flatbuffers.VOffsetT) flatbuffers.Table {
+	at := flatbuffers.UOffsetT(t.Offset(place))
+	if at == 0 {
+		panic(ErrDamaged)
+	}
+	return flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(at + t.Pos)}
+}
+
+// kindOf returns which of several tables another is; 0: none.
+func kindOf(t flatbuffers.Table, place flatbuffers.VOffsetT) byte {
+	if at := flatbuffers.UOffsetT(t.Offset(place)); at != 0 {
+		return t.GetByte(at + t.Pos)
+	}
+	return 0
+}
+
+// arrowCheck panics, for ordered to catch, where lists have more elements than there are bytes for.
+// left makes several lists in the same bytes impossible too, and text bounds how often the same
+// text can stand for others, since the library copies each.
 type arrowCheck struct {
-	left  int64
-	depth int
+	left, text int64
+	depth      int
+}
+
+func newArrowCheck(b []byte) *arrowCheck {
+	const copies = 16
+	return &arrowCheck{left: int64(len(b)), text: copies * int64(len(b))}
+}
+
+// blocks returns a list of blocks.
+func (c *arrowCheck) blocks(t flatbuffers.Table, place flatbuffers.VOffsetT) (all []Block) {
+	const size = 24
+	c.list(t, place, size, nil)
+	if at := flatbuffers.UOffsetT(t.Offset(place)); at != 0 {
+		for i := range t.VectorLen(at) {
+			one := t.Vector(at) + flatbuffers.UOffsetT(i*size)
+			all = append(all, Block{Offset: t.GetInt64(one), Length: t.GetInt32(one + 8)})
+		}
+	}
+	return all
+}
+
+// copied counts a text.
+func (c *arrowCheck) copied(t flatbuffers.Table, place flatbuffers.VOffsetT) {
+	if at := flatbuffers.UOffsetT(t.Offset(place)); at != 0 {
+		if c.text -= int64(len(t.ByteVector(at + t.Pos))); c.text < 0 {
+			panic(ErrClaims)
+		}
+	}
+}
+
+// pair counts a key and its value.
+func (c *arrowCheck) pair(t flatbuffers.Table) {
+	c.copied(t, pairKey)
+	c.copied(t, pairValue)
 }
 
 // list checks one list and each table in it.
@@ -267,14 +394,21 @@ func (c *arrowCheck) list(t flatbuffers.Table, place flatbuffers.VOffsetT, size 
 
 func (c *arrowCheck) schema(t flatbuffers.Table) {
 	c.list(t, schemaFields, 4, c.field)
-	c.list(t, schemaMetadata, 4, nil)
+	c.list(t, schemaMetadata, 4, c.pair)
 }
 
 func (c *arrowCheck) field(t flatbuffers.Table) {
 	if c.depth++; c.depth > 32 {
 		panic(ErrDamaged)
 	}
+	c.copied(t, fieldName)
+	switch kindOf(t, fieldTypeKind) {
+	case kindTimestamp:
+		c.copied(child(t, fieldType), timestampZone)
+	case kindUnion:
+		c.list(child(t, fieldType), unionIDs, 4, nil)
+	}
 	c.list(t, fieldChildren, 4, c.field)
-	c.list(t, fieldMetadata, 4, nil)
+	c.list(t, fieldMetadata, 4, c.pair)
 	c.depth--
 }

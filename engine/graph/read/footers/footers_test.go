@@ -30,7 +30,7 @@ func TestListsBeyondTheFooter(t *testing.T) {
 		"a footer of zeros":  file(64, make([]byte, 64)),
 		"a file of no bytes": nil,
 	} {
-		if err := CheckArrow(bytes.NewReader(b), int64(len(b))); err == nil {
+		if _, err := CheckArrow(bytes.NewReader(b), int64(len(b))); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
@@ -42,6 +42,16 @@ func FuzzFooters(f *testing.F) {
 		_ = CheckParquet(b)
 		file := append(append([]byte("ARROW1\x00\x00"), b...), binary.LittleEndian.AppendUint32(nil, uint32(len(b)))...)
 		file = append(file, "ARROW1"...)
-		_ = CheckArrow(bytes.NewReader(file), int64(len(file)))
+		_, _ = CheckArrow(bytes.NewReader(file), int64(len(file)))
+	})
+}
+
+// FuzzMessage looks at what may be the description of a batch, wherever it is said to lie.
+func FuzzMessage(f *testing.F) {
+	f.Add(int64(0), int32(64), bytes.Repeat([]byte{0xff}, 64))
+	f.Add(int64(8), int32(16), make([]byte, 24))
+	f.Add(int64(-8), int32(1<<30), []byte{1})
+	f.Fuzz(func(_ *testing.T, offset int64, length int32, b []byte) {
+		_ = CheckMessage(bytes.NewReader(b), int64(len(b)), Block{Offset: offset, Length: length})
 	})
 }

@@ -93,6 +93,9 @@ func (g *Graph) open(ctx context.Context, split []Pairs) error {
 	if err := g.check(split); err != nil {
 		return err
 	}
+	if err := g.memory.Grow(0, heldBy(g.Source)); err != nil {
+		return err
+	}
 	for _, of := range split {
 		if err := g.read(ctx, of); err != nil {
 			return err
@@ -106,6 +109,19 @@ func (g *Graph) open(ctx context.Context, split []Pairs) error {
 	}
 	g.describe()
 	return nil
+}
+
+// heldBy returns what a source holds of its vertices in memory, which it may have used all of.
+func heldBy(s graph.Source) uint64 {
+	targets, ids := s.Targets(), s.IDs()
+	held := 4*len(s.Labels()) + len(targets.YesOrNo) + 4*len(targets.Numbers) + 8*len(ids.Ints)
+	for _, marks := range s.Splits() {
+		held += len(marks)
+	}
+	if ids.Strings != nil {
+		held += len(ids.Strings.Bytes) + 8*len(ids.Strings.Offsets)
+	}
+	return uint64(held)
 }
 
 // check returns an error unless each part that has pairs to compare with has edges, and either all

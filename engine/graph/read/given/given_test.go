@@ -124,8 +124,11 @@ func TestSplitsThatCantBe(t *testing.T) {
 		"all edges of the graph are edges of validation or test, too":                     {split: []Pairs{pairs("edges_test", [2]uint32{1, 0}, [2]uint32{2, 1})}},
 		"edges_valid holds edges of a given split, which have no features":                {split: []Pairs{valid}, change: func(s *source.Assembled, _ *source.Options) { s.Info.EdgeFeatures = 1 }},
 		"edges_valid holds edges of a given split, and the graph has types":               {split: []Pairs{valid}, change: func(s *source.Assembled, _ *source.Options) { s.Info.Types = &graph.Types{} }},
-		"do not fit in 1.0 KiB of memory: raise {dataset.memory}":                         {split: []Pairs{valid}, change: func(_ *source.Assembled, o *source.Options) { o.Memory = 1 << 10 }},
-		io.ErrClosedPipe.Error(): {split: []Pairs{{Place: valid.Place, Name: "it", Read: func(context.Context, func(graph.EdgeBatch) error) error { return io.ErrClosedPipe }}}},
+		"do not fit in 20.0 KiB of memory: raise {dataset.memory}": {split: []Pairs{valid}, change: func(s *source.Assembled, o *source.Options) {
+			s.Classes, o.Memory = make([]int32, 4000), 20<<10 // which are in memory already
+		}},
+		"do not fit in 1.0 KiB of memory: raise {dataset.memory}": {split: []Pairs{valid}, change: func(_ *source.Assembled, o *source.Options) { o.Memory = 1 << 10 }},
+		io.ErrClosedPipe.Error():                                  {split: []Pairs{{Place: valid.Place, Name: "it", Read: func(context.Context, func(graph.EdgeBatch) error) error { return io.ErrClosedPipe }}}},
 	} {
 		src, o := of([2]uint32{0, 1}, [2]uint32{1, 2}), source.Options{}
 		if c.change != nil {

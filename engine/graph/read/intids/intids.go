@@ -176,11 +176,22 @@ func (s *IDs) lower(reach uint64) error {
 
 // SoFar returns how many different ids were collected.
 func (s *IDs) SoFar() int {
-	n := int(s.lowCount + s.keyCount)
+	n := int(s.lowCount)
 	if s.smallest {
 		n++
 	}
+	for _, v := range s.keys { // bits may have come to reach beyond some of them
+		if v != noKey && !s.isLow(v) {
+			n++
+		}
+	}
 	return n
+}
+
+// isLow reports whether an id is among the bits.
+func (s *IDs) isLow(v int64) bool {
+	word := uint64(v) >> 6
+	return word < uint64(len(s.low)) && s.low[word]>>(v&63)&1 == 1
 }
 
 // Len returns how many ids there are, Identity whether they are 0 to Len()-1, and

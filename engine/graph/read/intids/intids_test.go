@@ -23,6 +23,7 @@ func TestIntegersOfAnySpread(t *testing.T) {
 		"random":           func(int) int64 { return int64(random.Uint64()) },
 		"half far":         func(i int) int64 { return int64(i) << (i % 2 * 40) },
 		"few and far":      func(i int) int64 { return int64(i%7) * 900_000 },
+		"at the edge":      func(i int) int64 { return lowFree + int64(i%2) },
 		"smallest":         func(i int) int64 { return math.MinInt64 + int64(i%3) },
 	} {
 		for _, n := range []int{1, 2, 1000, 100_000} {
@@ -37,10 +38,13 @@ func TestIntegersOfAnySpread(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
+			want := slices.Compact(slices.Sorted(slices.Values(ids)))
+			if err := m.Collect(ids[:min(n, 9)]); err != nil || m.SoFar() != len(want) { // some come again
+				t.Fatalf("%s: %d ids so far, and not %d: %v", name, m.SoFar(), len(want), err)
+			}
 			if err := m.Finish(); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			want := slices.Compact(slices.Sorted(slices.Values(ids)))
 			if int(m.Len()) != len(want) {
 				t.Fatalf("%s: %d ids, want %d", name, m.Len(), len(want))
 			}

@@ -2,7 +2,6 @@ package npz
 
 import (
 	"archive/zip"
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -24,6 +23,7 @@ type archive struct {
 	name    string // for sentences
 	from    io.ReaderAt
 	size    int64
+	ctx     context.Context // until it is closed; nil: no end
 	members map[string]*zip.File
 	keys    []string  // of members, in their order
 	file    io.Closer // nil if it is not a file
@@ -42,7 +42,7 @@ func openArchive(ctx context.Context, path string) (*archive, error) {
 		f.Close()
 		return nil, err
 	}
-	z.file = f
+	z.file, z.ctx = f, ctx
 	return z, nil
 }
 
@@ -87,11 +87,11 @@ var ErrTooMany = errors.New("save the graph again, or copy the file again")
 
 // List returns the members of a zip archive. Little memory is taken for what it claims alone.
 func List(name string, r io.ReaderAt, size int64) ([]*zip.File, error) {
-	if err := fewMembers(name, r, size); err != nil {
-		return nil, err
-	}
 	bounded := &directory{ReaderAt: r, left: maxDirectory}
 	list, err := zip.NewReader(bounded, size)
+	if bounded.claims > 0 {
+		return nil, fmt.Errorf("%s claims to hold %d arrays, of at most %d: %w", name, bounded.claims, maxMembers, ErrTooMany)
+	}
 	if bounded.left < 0 {
 		return nil, fmt.Errorf("%s: the list of its members takes more than %d MiB: %w", name, maxDirectory>>20, ErrTooMany)
 	}
@@ -110,9 +110,15 @@ const maxMembers = 1 << 20
 const maxDirectory = 32 << 20
 
 // directory counts what is read of an archive. It is used by one goroutine until its bound goes.
+//
+// Package zip takes memory for as many members as an archive claims and its size has room for, and
+// of a file on a server the size is a claim, too. Only the records of large archives can claim more
+// than 65535. They are looked at as package zip reads them, since a server may send something else
+// the next time.
 type directory struct {
 	io.ReaderAt
-	left int64
+	left   int64
+	claims uint64 // members, where these are too many
 }
 
 func (d *directory) ReadAt(p []byte, off int64) (int, error) {
@@ -122,35 +128,21 @@ func (d *directory) ReadAt(p []byte, off int64) (int, error) {
 	if d.left -= int64(len(p)); d.left < 0 {
 		return 0, io.EOF
 	}
-	return d.ReaderAt.ReadAt(p, off)
+	n, err := d.ReaderAt.ReadAt(p, off)
+	if many, is := claimed(p[:n]); is && many > maxMembers {
+		d.claims = many
+		return 0, io.EOF
+	}
+	return n, err
 }
 
-// fewMembers returns an error if an archive claims very many members. Package zip takes memory for
-// as many as fit in the file's size, and of a file on a server that is a claim, too. Only the
-// records of large archives can claim more than 65535; all that may be one of them are looked at.
-func fewMembers(name string, r io.ReaderAt, size int64) error {
-	const end, locator, record = "PK\x05\x06", "PK\x06\x07", "PK\x06\x06"
-	tail := make([]byte, min(size, 66<<10))
-	if n, err := r.ReadAt(tail, size-int64(len(tail))); n < len(tail) {
-		return fmt.Errorf("read %s: %w", name, err)
+// claimed returns how many members a record of a large archive claims, if this is one.
+func claimed(b []byte) (many uint64, is bool) {
+	const record, size = "PK\x06\x06", 56
+	if len(b) != size || string(b[:4]) != record {
+		return 0, false
 	}
-	for at := 20; at < len(tail); at++ {
-		if !bytes.HasPrefix(tail[at:], []byte(end)) || !bytes.HasPrefix(tail[at-20:], []byte(locator)) {
-			continue
-		}
-		offset := binary.LittleEndian.Uint64(tail[at-12:])
-		var b [40]byte
-		if offset > uint64(size) {
-			continue
-		}
-		if n, err := r.ReadAt(b[:], int64(offset)); n < len(b) && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("read %s: %w", name, err)
-		}
-		if n := binary.LittleEndian.Uint64(b[32:]); string(b[:4]) == record && n > maxMembers {
-			return fmt.Errorf("%s claims to hold %d arrays, of at most %d: %w", name, n, maxMembers, ErrTooMany)
-		}
-	}
-	return nil
+	return binary.LittleEndian.Uint64(b[32:]), true
 }
 
 func (z *archive) close() error {
@@ -248,7 +240,11 @@ func (z *archive) openAt(f *zip.File, a *array, from uint64) (io.ReadCloser, err
 			return nil, err
 		}
 	}
-	if _, err := io.CopyN(io.Discard, r, skip); err != nil {
+	var in io.Reader = r
+	if z.ctx != nil {
+		in = stopping{z.ctx, r}
+	}
+	if _, err := io.CopyN(io.Discard, in, skip); err != nil {
 		r.Close()
 		return nil, numpy.CutShort(err)
 	}
@@ -256,6 +252,19 @@ func (z *archive) openAt(f *zip.File, a *array, from uint64) (io.ReadCloser, err
 		return r, nil
 	}
 	return newAhead(r), nil
+}
+
+// stopping reads until a context ends.
+type stopping struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (s stopping) Read(p []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		return 0, context.Cause(s.ctx)
+	}
+	return s.Reader.Read(p)
 }
 
 // unused lists the arrays that are not in used.

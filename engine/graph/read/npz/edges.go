@@ -45,11 +45,12 @@ func (e *listedEdges) read(ctx context.Context, yield func(graph.EdgeBatch) erro
 	}
 	defer f.close()
 	var b graph.EdgeBatch
+	most := uint64(e.atOnce())
 	for at := uint64(0); at < edges; at += uint64(len(b.Src)) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		count := int(min(source.EdgeBatch, edges-at))
+		count := int(min(most, edges-at))
 		b.Src, b.Dst = source.RoomFor(b.Src, count), source.RoomFor(b.Dst, count)
 		if err := e.row(src, b.Src, 0, at); err != nil {
 			return err
@@ -77,6 +78,11 @@ func (e *listedEdges) read(ctx context.Context, yield func(graph.EdgeBatch) erro
 		return e.index.explain(err)
 	}
 	return w.end()
+}
+
+// atOnce returns how many edges are yielded together: fewer, if they have many features.
+func (e *listedEdges) atOnce() int {
+	return max(1, min(source.EdgeBatch, source.FeatureBatch/max(1, e.features.columns)))
 }
 
 // row reads some of one of the two rows.
@@ -112,7 +118,7 @@ func (e *listedEdges) readPairs(ctx context.Context, yield func(graph.EdgeBatch)
 		return err
 	}
 	defer f.close()
-	both := make([]uint32, 2*source.EdgeBatch)
+	both := make([]uint32, 2*e.atOnce())
 	var b graph.EdgeBatch
 	for pairs.at < pairs.size {
 		if ctx.Err() != nil {

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"reflect"
@@ -180,6 +181,26 @@ func TestEdgeFeatures(t *testing.T) {
 		h := readtest.MustHold(t, Open, c.arrays.File(t, zip.Deflate), all)
 		if h.Meta.EdgeFeatures != c.columns || !slices.Equal(h.Rows, c.rows) || !slices.Equal(h.Weights, c.weights) {
 			t.Errorf("%s: %d columns, %v, weights %v", name, h.Meta.EdgeFeatures, h.Rows, h.Weights)
+		}
+	}
+	// A batch of edges has as many features as others have, whichever way the edges lie.
+	const many, columns = 300, graph.MaxEdgeFeatures
+	ends, rows := make([]int8, 2*many), make([]int8, many*columns)
+	for _, index := range []readtest.NPY{readtest.Of(fmt.Sprintf("(2, %d)", many), ends), readtest.Of(fmt.Sprintf("(2, %d)", many), ends).InFortranOrder()} {
+		features := readtest.Of(fmt.Sprintf("(%d, %d)", many, columns), rows)
+		src, err := Open(t.Context(), readtest.Lists().With("edge_index", &index).With("edge_attr", &features).File(t, zip.Deflate), all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		seen := 0
+		if err := src.Edges(t.Context(), func(b graph.EdgeBatch) error {
+			if seen += len(b.Src); len(b.Rows) != columns*len(b.Src) || len(b.Rows) > source.FeatureBatch {
+				t.Errorf("%d edges with %d features at once", len(b.Src), len(b.Rows))
+			}
+			return nil
+		}); err != nil || seen != many {
+			t.Errorf("%d edges, %v", seen, err)
 		}
 	}
 	nan := float32(math.NaN())

@@ -2,8 +2,10 @@ package ogb
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/read/readtest"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
@@ -17,6 +19,24 @@ func TestEdgeFeatures(t *testing.T) {
 	}
 	if h := readtest.MustHold(t, Open, described.Write(t), source.Options{}); h.Meta.EdgeFeatures != 0 || h.Rows != nil {
 		t.Errorf("without being asked for there are %v", h.Rows)
+	}
+	// A batch of edges has as many features as others have.
+	const many, columns = 200, graph.MaxEdgeFeatures
+	wide := readtest.OGB().With("raw/edge.csv.gz", strings.Repeat("0,1\n", many)).With("raw/num-edge-list.csv.gz", "200\n").
+		With("raw/edge-feat.csv.gz", strings.Repeat(strings.Repeat("1,", columns-1)+"1\n", many))
+	src, err := Open(t.Context(), wide.Write(t), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	seen := 0
+	if err := src.Edges(t.Context(), func(b graph.EdgeBatch) error {
+		if seen += len(b.Src); len(b.Rows) != columns*len(b.Src) || len(b.Rows) > source.FeatureBatch {
+			t.Errorf("%d edges with %d features at once", len(b.Src), len(b.Rows))
+		}
+		return nil
+	}); err != nil || seen != many {
+		t.Errorf("%d edges, %v", seen, err)
 	}
 	for want, text := range map[string]string{
 		"edge-feat.csv.gz has fewer rows than edge.csv.gz has edges":                              "1,2\n3,4\n5,6\n",

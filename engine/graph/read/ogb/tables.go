@@ -100,9 +100,15 @@ func (g *ogb) number(ctx context.Context, name string) (uint64, error) {
 	return number, err
 }
 
+// edgesAtOnce returns how many edges are yielded together.
+func (g *ogb) edgesAtOnce() int {
+	return max(1, min(source.EdgeBatch, source.FeatureBatch/max(1, g.Info.EdgeFeatures)))
+}
+
 func (g *ogb) readEdges(ctx context.Context, yield func(graph.EdgeBatch) error) error {
 	b := graph.EdgeBatch{Src: make([]uint32, 0, source.EdgeBatch), Dst: make([]uint32, 0, source.EdgeBatch)}
 	read, name := uint64(0), g.in[ogbEdges]+ogbEdges
+	most := g.edgesAtOnce()
 	described, done := g.described(ctx)
 	defer done()
 	flush := func() (err error) {
@@ -131,7 +137,7 @@ func (g *ogb) readEdges(ctx context.Context, yield func(graph.EdgeBatch) error) 
 				return fmt.Errorf("%s, line %d: there is not a vertex %d, as there are %d, numbered from 0: copy the folder again", name, line, v, n)
 			}
 		}
-		if b.Src, b.Dst = append(b.Src, uint32(src)), append(b.Dst, uint32(dst)); len(b.Src) == source.EdgeBatch {
+		if b.Src, b.Dst = append(b.Src, uint32(src)), append(b.Dst, uint32(dst)); len(b.Src) == most {
 			return flush()
 		}
 		return nil

@@ -26,7 +26,7 @@ func FuzzPickle(f *testing.F) {
 	f.Add([]byte("\x80\x02](]q\x00h\x00e2\x85\x86}(K\x01K\x02ud."))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		readtest.Within(t, 256<<10+256*uint64(len(b)), func() {
-			v, err := unpickle(bytes.NewReader(b), int64(len(b)))
+			v, err := unpickle(t.Context(), bytes.NewReader(b), int64(len(b)), new(source.Memory))
 			if err != nil {
 				return
 			}

@@ -2,6 +2,7 @@ package planetoid
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hopmesh/hopmesh/engine/graph/read/numpy"
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
 // Values are nil, bool, int64, float64, pyText, pyBytes, *pyList, *pyTuple, *pyDict,
@@ -32,9 +34,11 @@ type (
 
 // unpickler runs one pickle.
 type unpickler struct {
-	from *bufio.Reader
-	size int64 // of the file
-	read int64
+	from   *bufio.Reader
+	size   int64 // of the file
+	read   int64
+	memory *source.Memory
+	full   error // there is no memory for more
 	// Values and marks. A mark is where on the stack it stands.
 	stack []any
 	marks []int
@@ -51,11 +55,15 @@ var (
 	errPickleEarly = errors.New("it ends too early")
 )
 
-// unpickle reads a pickle of size bytes. It allocates at most some tens of times as
-// much.
-func unpickle(r io.Reader, size int64) (any, error) {
-	u := &unpickler{from: bufio.NewReaderSize(r, 64<<10), size: size}
-	for {
+// unpickle reads a pickle of size bytes. What it takes beyond the bytes that the file has is counted
+// in memory: values of one byte take sixteen.
+func unpickle(ctx context.Context, r io.Reader, size int64, memory *source.Memory) (any, error) {
+	u := &unpickler{from: bufio.NewReaderSize(r, 64<<10), size: size, memory: memory}
+	defer func() { memory.Free(wordBytes * uint64(cap(u.stack)+cap(u.memo))) }()
+	for steps := 0; ; steps++ {
+		if steps&0xffff == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		op, err := u.byte()
 		if err != nil {
 			return nil, err
@@ -63,9 +71,24 @@ func unpickle(r io.Reader, size int64) (any, error) {
 		if op == '.' {
 			return u.pop()
 		}
-		if err := u.step(op); err != nil {
+		err = u.step(op)
+		if u.full != nil {
+			return nil, u.full
+		}
+		if err != nil {
 			return nil, err
 		}
+	}
+}
+
+// wordBytes is what a value takes on the stack and in the memo, and listBytes what a list takes
+// beside its items.
+const wordBytes, listBytes = 16, 40
+
+// grow counts memory that has been taken, or is about to be.
+func (u *unpickler) grow(bytes uint64) {
+	if err := u.memory.Grow(0, bytes); err != nil {
+		u.full = err
 	}
 }
 
@@ -137,7 +160,14 @@ func (u *unpickler) line() ([]byte, error) {
 	}
 }
 
-func (u *unpickler) push(v any) { u.stack = append(u.stack, v) }
+func (u *unpickler) push(v any) {
+	stack, err := source.Enlarge(u.memory, u.stack, 1, wordBytes)
+	if err != nil {
+		u.full = err
+		return
+	}
+	u.stack = append(stack, v)
+}
 
 // floor is where the values above the last mark begin; only they may be popped.
 func (u *unpickler) floor() int {
@@ -182,7 +212,8 @@ func (u *unpickler) container() error {
 	if u.containers++; u.containers > free+u.size/bytesEach {
 		return fmt.Errorf("it holds more lists than its %d bytes can need", u.size)
 	}
-	return nil
+	u.grow(listBytes)
+	return u.full
 }
 
 // copied counts bytes that were copied, or may have been. Each is meant to be once or twice.
@@ -191,7 +222,10 @@ func (u *unpickler) copied(bytes int) error {
 	if u.copies += int64(bytes); u.copies > free+times*u.size {
 		return fmt.Errorf("it copies its text more often than its %d bytes can need", u.size)
 	}
-	return nil
+	if u.copies > u.size { // what a reader counts has room for one copy
+		u.grow(uint64(bytes))
+	}
+	return u.full
 }
 
 func (u *unpickler) pushTuple(items []any) error {
@@ -212,8 +246,13 @@ func (u *unpickler) remember(at uint64) error {
 	if at > uint64(u.read) {
 		return errPickle
 	}
-	for uint64(len(u.memo)) <= at {
-		u.memo = append(u.memo, nil)
+	if n := uint64(len(u.memo)); n <= at {
+		memo, err := source.Enlarge(u.memory, u.memo, int(at+1-n), wordBytes)
+		if err != nil {
+			return err
+		}
+		u.memo = memo[:at+1]
+		clear(u.memo[n:])
 	}
 	u.memo[at] = v
 	return nil

@@ -180,8 +180,10 @@ func (p *planetoid) load(ctx context.Context, ending string, times uint64) (v an
 	if err := p.memory.Grow(0, times*uint64(size)); err != nil {
 		return nil, 0, err
 	}
-	v, err = unpickle(io.NewSectionReader(f, 0, size), size)
+	v, err = unpickle(ctx, io.NewSectionReader(f, 0, size), size, p.memory)
 	switch {
+	case ctx.Err() != nil, errors.Is(err, source.ErrMemory):
+		return nil, 0, err
 	case errors.Is(err, errPickle), errors.Is(err, errPickleEarly):
 		return nil, 0, p.wrong(ending, "%w: copy the file again", err)
 	case err != nil:

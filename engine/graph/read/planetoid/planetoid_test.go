@@ -115,6 +115,20 @@ func TestPlanetoidRefusals(t *testing.T) {
 		})
 	}
 	readtest.Refused(t, Open, "../testdata/planetoid/python2", source.Options{Memory: 500}, "ind.python2: more memory is needed than is allowed: raise {dataset.memory}")
+	const much = "ind.python2: more memory is needed than is allowed: raise {dataset.memory}"
+	for name, pickle := range map[string]string{
+		"values of a byte": strings.Repeat("N", 1<<20) + ".",
+		"names of values":  "\x80\x02N" + strings.Repeat("q\x00", 1<<10) + "r\xff\x07\x00\x00" + strings.Repeat("0N", 1<<10) + strings.Repeat("N", 1<<19) + ".",
+		"copies of text": "c_codecs\nencode\nq\x00(X\x00\x00\x10\x00" + strings.Repeat("x", 1<<20) + "X\x06\x00\x00\x00latin1tq\x01R" +
+			strings.Repeat("h\x00h\x01R", 3) + strings.Repeat("0", 1<<18) + ".",
+	} {
+		dir := tiny(t)
+		if err := write(".allx", pickle)(dir); err != nil {
+			t.Fatal(err)
+		}
+		t.Log(name)
+		readtest.Refused(t, Open, dir, source.Options{Memory: 6 << 20}, much)
+	}
 	readtest.Refused(t, Open, t.TempDir(), source.Options{Format: "planetoid"}, "holds none of Planetoid's files, ind.NAME.x, ind.NAME.graph and their like: check the path")
 	readtest.Refused(t, Open, "planetoid_test.go", source.Options{Format: "planetoid"}, "planetoid_test.go is not one of Planetoid's files: give one called ind.NAME.x, or their folder")
 }
@@ -134,7 +148,7 @@ func TestPicklesDoNotGrow(t *testing.T) {
 	}
 	readtest.Refused(t, Open, dir, source.Options{}, "it lists more neighbours than a file of its size can hold")
 	readtest.Within(t, 1<<20, func() {
-		if v, err := unpickle(strings.NewReader("T\xff\xff\xff\x7fabc."), 9); err == nil {
+		if v, err := unpickle(t.Context(), strings.NewReader("T\xff\xff\xff\x7fabc."), 9, new(source.Memory)); err == nil {
 			t.Errorf("a claim of 2 GiB is %v", v)
 		}
 	})
@@ -146,11 +160,11 @@ func TestPicklesDoNotGrow(t *testing.T) {
 		"no mark":   "K\x01t.",
 		"below":     "K\x01(0.",
 	} {
-		if _, err := unpickle(strings.NewReader(pickle), int64(len(pickle))); err == nil {
+		if _, err := unpickle(t.Context(), strings.NewReader(pickle), int64(len(pickle)), new(source.Memory)); err == nil {
 			t.Errorf("%s: it was taken", name)
 		}
 	}
-	if v, err := unpickle(strings.NewReader("\x80\x02K\x01(K\x02K\x032t1."), 16); err == nil {
+	if v, err := unpickle(t.Context(), strings.NewReader("\x80\x02K\x01(K\x02K\x032t1."), 16, new(source.Memory)); err == nil {
 		t.Errorf("read %v where a mark is missing", v)
 	}
 }
@@ -167,13 +181,13 @@ func TestPickleStrings(t *testing.T) {
 		"G\x3f\xe0\x00\x00\x00\x00\x00\x00.":     0.5,
 		"c_codecs\nencode\n(V\xff\nVlatin1\ntR.": pyBytes("\xff"),
 	} {
-		got, err := unpickle(strings.NewReader(in), int64(len(in)))
+		got, err := unpickle(t.Context(), strings.NewReader(in), int64(len(in)), new(source.Memory))
 		if err != nil || fmt.Sprintf("%T %v", got, got) != fmt.Sprintf("%T %v", want, want) {
 			t.Errorf("%q is %v: %v", in, got, err)
 		}
 	}
 	for _, in := range []string{`S'a`, `S'\q'`, `S'\x1'`, `S'\'`, `Sa`, `V\u12`, `V\U11111111`, "Ix", "Fx", "\x8a\x09123456789"} {
-		if v, err := unpickle(strings.NewReader(in+"\n."), int64(len(in))+2); err == nil {
+		if v, err := unpickle(t.Context(), strings.NewReader(in+"\n."), int64(len(in))+2, new(source.Memory)); err == nil {
 			t.Errorf("%q is %v", in, v)
 		}
 	}

@@ -4,6 +4,7 @@ package records
 import (
 	"bytes"
 	"errors"
+	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
@@ -18,7 +19,12 @@ var (
 	ErrBareReturn = errors.New("there is a carriage return inside a line")
 	ErrUnfinished = errors.New("the record goes on behind what was read")
 	ErrEmpty      = errors.New("an empty line or a comment")
+	ErrMany       = fmt.Errorf("there are more than %d columns: make them fewer", MaxFields)
 )
+
+// MaxFields bounds the fields of a record. A byte of a file may be one, and each takes the memory of
+// a slice.
+const MaxFields = source.MaxDenseFeatures + 1<<13 // ids, labels and splits
 
 // Splitter cuts records into fields, which are valid until the next record.
 type Splitter struct {
@@ -42,33 +48,34 @@ func (s *Splitter) Next(b []byte, last bool) (n, lineEnds int, err error) {
 		if bytes.IndexByte(line, '\r') >= 0 {
 			return n, 1, ErrBareReturn
 		}
-		s.split(line)
-		return n, 1, nil
+		return n, 1, s.split(line)
 	}
 	return s.splitQuoted(b, last)
 }
 
-func (s *Splitter) split(line []byte) {
+func (s *Splitter) split(line []byte) error {
 	if s.Delimiter == Space {
-		for line = source.Trim(line); ; {
+		for line = source.Trim(line); len(s.Fields) < MaxFields; {
 			at := bytes.IndexAny(line, " \t")
 			if at < 0 {
 				s.Fields = append(s.Fields, line)
-				return
+				return nil
 			}
 			s.Fields = append(s.Fields, line[:at])
 			line = source.Trim(line[at:])
 		}
+		return ErrMany
 	}
-	for {
+	for len(s.Fields) < MaxFields {
 		at := bytes.IndexByte(line, s.Delimiter)
 		if at < 0 {
 			s.Fields = append(s.Fields, source.Trim(line))
-			return
+			return nil
 		}
 		s.Fields = append(s.Fields, source.Trim(line[:at]))
 		line = line[at+1:]
 	}
+	return ErrMany
 }
 
 // splitQuoted is RFC 4180: two quotes are one, and delimiters and line ends in
@@ -77,6 +84,9 @@ func (s *Splitter) splitQuoted(b []byte, last bool) (n, lineEnds int, err error)
 	s.unquoted = s.unquoted[:0]
 	at := 0
 	for {
+		if len(s.Fields) == MaxFields {
+			return 0, lineEnds, ErrMany
+		}
 		for at < len(b) && source.IsBlank(b[at]) && b[at] != s.Delimiter || at < len(b) && s.Delimiter == Space && source.IsBlank(b[at]) {
 			at++
 		}
@@ -135,4 +145,37 @@ func (s *Splitter) splitQuoted(b []byte, last bool) (n, lineEnds int, err error)
 
 func (s *Splitter) ends(c byte) bool {
 	return c == s.Delimiter || s.Delimiter == Space && c == '\t'
+}
+
+// HeadRows is how many rows a file's head has at most.
+const HeadRows = 50
+
+// A Row is a record of a file's head, and its line.
+type Row struct {
+	Fields []string
+	Line   uint64
+}
+
+// Head cuts the first records off a file that begins with b. A record that is cut off is left out,
+// and rows end where their fields, together, are more than MaxFields.
+func Head(b []byte, delimiter byte, last bool) (rows []Row, err error) {
+	s := Splitter{Delimiter: delimiter}
+	line, fields := uint64(1), 0
+	for len(b) > 0 && len(rows) < HeadRows && fields < MaxFields {
+		n, ends, err := s.Next(b, last)
+		switch {
+		case err == nil:
+			r := Row{Line: line}
+			for _, f := range s.Fields {
+				r.Fields = append(r.Fields, string(f))
+			}
+			rows, fields = append(rows, r), fields+len(r.Fields)
+		case errors.Is(err, ErrMany) && len(rows) == 0:
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		case !errors.Is(err, ErrEmpty):
+			return rows, nil
+		}
+		b, line = b[n:], line+uint64(ends)
+	}
+	return rows, nil
 }

@@ -86,6 +86,29 @@ func TestNoRecord(t *testing.T) {
 	}
 }
 
+// A record has no more fields than may be kept, and what is read of a file's head not many more.
+func TestManyFields(t *testing.T) {
+	for _, delimiter := range []byte{',', Space} {
+		for name, field := range map[string]string{"plain": "1", "quoted": `"1"`} {
+			most := strings.Repeat(field+string(delimiter), MaxFields-1) + field
+			s := &Splitter{Delimiter: delimiter}
+			if got := next(s, most, true); got.err != nil || len(got.fields) != MaxFields {
+				t.Errorf("%s, %q: %d fields, %v", name, delimiter, len(got.fields), got.err)
+			}
+			more := most + string(delimiter) + field
+			if got := next(s, more, true); !errors.Is(got.err, ErrMany) || len(s.Fields) > MaxFields {
+				t.Errorf("%s, %q: %d fields, %v", name, delimiter, len(s.Fields), got.err)
+			}
+			if _, err := Head([]byte(more), delimiter, true); !errors.Is(err, ErrMany) || err.Error() != "line 1: there are more than 1056768 columns: make them fewer" {
+				t.Error(err)
+			}
+			if rows, err := Head([]byte(most+"\n"+most), delimiter, true); err != nil || len(rows) != 1 {
+				t.Errorf("%d rows, %v", len(rows), err)
+			}
+		}
+	}
+}
+
 // Lines that begin as comments do are records behind the first one.
 func TestCommentsStandInFront(t *testing.T) {
 	s := &Splitter{Delimiter: ','}

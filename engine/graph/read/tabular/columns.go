@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/graph/read/columnar"
+	"github.com/hopmesh/hopmesh/engine/graph/read/records"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
@@ -179,7 +180,7 @@ func (t *columnTable) look() error {
 			return fmt.Errorf("%s: the list of features is empty: give each id as many features", t.info.at(1))
 		}
 	}
-	rows, columns, done, err := t.head(t.wanted[:t.kind.ids()], headRows)
+	rows, columns, done, err := t.head(t.wanted[:t.kind.ids()], records.HeadRows)
 	if err != nil {
 		return err
 	}

@@ -143,6 +143,8 @@ func (s *csvScan) record() error {
 		return s.wrong("there is a carriage return inside the line: end lines with a line feed, or with both")
 	case errors.Is(err, records.ErrAfterQuote):
 		return s.wrong("text follows a closing quote: write a quote inside quotes twice")
+	case errors.Is(err, records.ErrMany):
+		return s.wrong("%w", err)
 	}
 	if n > s.bound() {
 		return s.TooLong()

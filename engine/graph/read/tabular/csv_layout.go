@@ -37,67 +37,40 @@ var delimiters = []byte{'\t', ';', ',', records.Space}
 
 var delimiterNames = map[byte]string{'\t': "tabs", ';': "semicolons", ',': "commas", records.Space: "blanks"}
 
-// headRows is how many rows the delimiter and the kind of ids are chosen by.
-const headRows = 50
-
-// A row is a record of a file's head, and its line.
-type row struct {
-	fields []string
-	line   uint64
-}
-
-// headOf reads the first records of a file with the given delimiter. A record that is
-// cut off is left out.
-func headOf(b []byte, delimiter byte, last bool) []row {
-	s := records.Splitter{Delimiter: delimiter}
-	var rows []row
-	line := uint64(1)
-	for len(b) > 0 && len(rows) < headRows {
-		n, ends, err := s.Next(b, last)
-		if err == nil {
-			r := row{line: line}
-			for _, f := range s.Fields {
-				r.fields = append(r.fields, string(f))
-			}
-			rows = append(rows, r)
-		} else if !errors.Is(err, records.ErrEmpty) {
-			break
-		}
-		b, line = b[n:], line+uint64(ends)
-	}
-	return rows
-}
-
 // layOut finds the layout of a file from its beginning.
 func layOut(name string, kind tableKind, nodes bool, asked []string, c categoryColumn, b []byte, last bool) (csvLayout, error) {
-	var rows []row
+	var rows []records.Row
 	l := csvLayout{category: categoryFound{column: -1}}
 	for _, d := range delimiters {
 		if d == records.Space && kind == idsTable {
 			continue // ids may have blanks
 		}
-		r := headOf(b, d, last)
+		r, err := records.Head(b, d, last)
+		if err != nil {
+			return l, fmt.Errorf("%s, %w", name, err)
+		}
 		if len(r) == 0 {
 			continue
 		}
-		same := len(r[0].fields) > 1
+		same := len(r[0].Fields) > 1
 		for _, other := range r {
-			same = same && len(other.fields) == len(r[0].fields)
+			same = same && len(other.Fields) == len(r[0].Fields)
 		}
 		if same {
 			rows, l.delimiter = r, d
 			break
 		}
-		if len(r[0].fields) > 1 && rows == nil { // ragged: the row that differs is refused later
+		if len(r[0].Fields) > 1 && rows == nil { // ragged: the row that differs is refused later
 			rows, l.delimiter = r, d
 		}
 	}
 	if rows == nil && (nodes || kind == idsTable) {
 		// Ids alone: no delimiter is needed.
-		rows, l.delimiter = headOf(b, ',', last), ','
+		rows, _ = records.Head(b, ',', last)
+		l.delimiter = ','
 	}
 	if rows == nil {
-		if rows = headOf(b, ',', last); len(rows) == 0 {
+		if rows, _ = records.Head(b, ',', last); len(rows) == 0 {
 			if last && len(bytes.TrimSpace(b)) > 0 && bytes.IndexByte(b, '"') >= 0 {
 				return l, fmt.Errorf("%s: a quote is not closed: close it, or write a quote inside quotes twice", name)
 			}
@@ -106,13 +79,13 @@ func layOut(name string, kind tableKind, nodes bool, asked []string, c categoryC
 			}
 			return l, fmt.Errorf("%s holds no rows: write %s", name, kind.wants())
 		}
-		return l, fmt.Errorf("%s, line %d: there is only one column: write %s, with commas, tabs, semicolons or blanks between columns", name, rows[0].line, kind.wants())
+		return l, fmt.Errorf("%s, line %d: there is only one column: write %s, with commas, tabs, semicolons or blanks between columns", name, rows[0].Line, kind.wants())
 	}
-	l.columns = len(rows[0].fields)
-	l.first = strings.Join(rows[0].fields, ",")
+	l.columns = len(rows[0].Fields)
+	l.first = strings.Join(rows[0].Fields, ",")
 	if nodes {
-		if l.header = isNodeHeader(rows) || c.name != "" && column(rows[0].fields, c.name) >= 0; !l.header {
-			return l, fmt.Errorf("%s, line %d: there is no header line that says what the columns are: put a line such as id,label,split,age,height first", name, rows[0].line)
+		if l.header = isNodeHeader(rows) || c.name != "" && column(rows[0].Fields, c.name) >= 0; !l.header {
+			return l, fmt.Errorf("%s, line %d: there is no header line that says what the columns are: put a line such as id,label,split,age,height first", name, rows[0].Line)
 		}
 		p, err := c.place(name, kind, true, nodeColumns(rows), asked)
 		if err != nil {
@@ -121,9 +94,9 @@ func layOut(name string, kind tableKind, nodes bool, asked []string, c categoryC
 		if len(p.value) == 0 && kind != featuresTable {
 			return l, errNoColumns
 		}
-		l.put(kind, p, rows[0].fields)
-		l.nodeID = rows[0].fields[p.id[0]]
-		l.nodes = nodeNotes(name, kind, rows[0].fields, p)
+		l.put(kind, p, rows[0].Fields)
+		l.nodeID = rows[0].Fields[p.id[0]]
+		l.nodes = nodeNotes(name, kind, rows[0].Fields, p)
 	} else {
 		l.header = isHeader(kind, rows, asked)
 		if err := l.place(name, kind, rows, asked, c); err != nil {
@@ -138,9 +111,9 @@ func layOut(name string, kind tableKind, nodes bool, asked []string, c categoryC
 	}
 	for _, r := range rows {
 		for _, column := range l.id[:kind.ids()] {
-			if column < len(r.fields) {
-				_, ok := source.ParseID([]byte(r.fields[column]))
-				l.text = l.text || !ok && r.fields[column] != ""
+			if column < len(r.Fields) {
+				_, ok := source.ParseID([]byte(r.Fields[column]))
+				l.text = l.text || !ok && r.Fields[column] != ""
 			}
 		}
 	}
@@ -171,8 +144,8 @@ func isNumber(s string) bool {
 }
 
 // isHeader reports whether the first row names the columns.
-func isHeader(kind tableKind, rows []row, asked []string) bool {
-	first := rows[0].fields
+func isHeader(kind tableKind, rows []records.Row, asked []string) bool {
+	first := rows[0].Fields
 	switch kind {
 	case edgesTable:
 		return column(first, sourceNames...) >= 0 && column(first, targetNames...) >= 0
@@ -196,14 +169,14 @@ func isHeader(kind tableKind, rows []row, asked []string) bool {
 
 // namesColumns reports whether the first row of labels is unlike the others. A word may be
 // the name of a class.
-func namesColumns(rows []row) bool {
+func namesColumns(rows []records.Row) bool {
 	unlike := func(column int, number func(string) bool) (unlike, known bool) {
-		if column >= len(rows[0].fields) || number(rows[0].fields[column]) || rows[0].fields[column] == "" {
+		if column >= len(rows[0].Fields) || number(rows[0].Fields[column]) || rows[0].Fields[column] == "" {
 			return false, true
 		}
 		for _, r := range rows[1:] {
-			if column < len(r.fields) && r.fields[column] != "" {
-				if known = true; !number(r.fields[column]) {
+			if column < len(r.Fields) && r.Fields[column] != "" {
+				if known = true; !number(r.Fields[column]) {
 					return false, true
 				}
 			}
@@ -244,8 +217,8 @@ func (l *csvLayout) put(kind tableKind, p placed, names []string) {
 }
 
 // place finds the columns that a table of this kind needs.
-func (l *csvLayout) place(name string, kind tableKind, rows []row, asked []string, c categoryColumn) error {
-	first := rows[0].fields
+func (l *csvLayout) place(name string, kind tableKind, rows []records.Row, asked []string, c categoryColumn) error {
+	first := rows[0].Fields
 	if l.header {
 		if kind != edgesTable { // a row of features may be long
 			rows = rows[:1]
@@ -258,30 +231,30 @@ func (l *csvLayout) place(name string, kind tableKind, rows []row, asked []strin
 	switch kind {
 	case idsTable:
 		if l.columns > 1 {
-			return notOneColumn(fmt.Sprintf("%s, line %d", name, rows[0].line), l.columns)
+			return notOneColumn(fmt.Sprintf("%s, line %d", name, rows[0].Line), l.columns)
 		}
 	case edgesTable:
 		if c.name != "" {
-			return fmt.Errorf("%s, line %d: there is no header line that names the columns, and {dataset.relation_column} asks for %s: put a line such as src,dst,%s first", name, rows[0].line, source.Printable(c.name), source.Printable(c.name))
+			return fmt.Errorf("%s, line %d: there is no header line that names the columns, and {dataset.relation_column} asks for %s: put a line such as src,dst,%s first", name, rows[0].Line, source.Printable(c.name), source.Printable(c.name))
 		}
 		if len(asked) > 0 {
-			return fmt.Errorf("%s, line %d: there is no header line that names the columns, and {dataset.edge_features} asks for some: put a line such as src,dst,weight,%s first", name, rows[0].line, source.Printable(asked[0]))
+			return fmt.Errorf("%s, line %d: there is no header line that names the columns, and {dataset.edge_features} asks for some: put a line such as src,dst,weight,%s first", name, rows[0].Line, source.Printable(asked[0]))
 		}
 		if l.columns > 3 {
-			return fmt.Errorf("%s, line %d: there are %d columns and no header line says what they are: put a line such as src,dst,weight first", name, rows[0].line, l.columns)
+			return fmt.Errorf("%s, line %d: there are %d columns and no header line says what they are: put a line such as src,dst,weight first", name, rows[0].Line, l.columns)
 		}
-		if len(rows) > 1 && len(rows[1].fields) > 1 && !integers(first[:2]) && integers(rows[1].fields[:2]) && !integers(first[:1]) && !integers(first[1:2]) {
-			return fmt.Errorf("%s, line %d: the line seems to name columns, but not src and dst: call the columns with the edges' two ends src and dst", name, rows[0].line)
+		if len(rows) > 1 && len(rows[1].Fields) > 1 && !integers(first[:2]) && integers(rows[1].Fields[:2]) && !integers(first[:1]) && !integers(first[1:2]) {
+			return fmt.Errorf("%s, line %d: the line seems to name columns, but not src and dst: call the columns with the edges' two ends src and dst", name, rows[0].Line)
 		}
 		if l.columns == 3 {
 			l.value, l.weighs = []int{2}, true
 		}
 	case labelsTable:
 		if len(asked) > 0 {
-			return fmt.Errorf("%s, line %d: there is no header line that names the columns, and {dataset.label_columns} asks for %s: put a line such as id,%s first", name, rows[0].line, source.Listed(asked), source.Printable(asked[0]))
+			return fmt.Errorf("%s, line %d: there is no header line that names the columns, and {dataset.label_columns} asks for %s: put a line such as id,%s first", name, rows[0].Line, source.Listed(asked), source.Printable(asked[0]))
 		}
 		if l.columns > 2 {
-			return fmt.Errorf("%s, line %d: there are %d columns and no header line says which are the ids and the labels: put a line with id and label first", name, rows[0].line, l.columns)
+			return fmt.Errorf("%s, line %d: there are %d columns and no header line says which are the ids and the labels: put a line with id and label first", name, rows[0].Line, l.columns)
 		}
 		l.value = []int{1}
 	case featuresTable, splitsTable:

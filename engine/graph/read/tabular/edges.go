@@ -12,7 +12,7 @@ import (
 // columns beside the ends and the weight. A weight that is asked for is a feature and no weight.
 func placeEdgeFeatures(name string, names, asked []string, p placed) (found []int, err error) {
 	taken := func(i int) bool {
-		return i == p.id[0] || i == p.id[1] || slices.Contains(p.value, i) || slices.Contains(found, i)
+		return i == p.id[0] || i == p.id[1] || slices.Contains(p.value, i)
 	}
 	switch {
 	case len(asked) == 0:
@@ -29,7 +29,7 @@ func placeEdgeFeatures(name string, names, asked []string, p placed) (found []in
 	default:
 		for _, want := range asked {
 			i := column(names, want)
-			if i < 0 || taken(i) {
+			if i < 0 || taken(i) || slices.Contains(found, i) {
 				return nil, fmt.Errorf("{dataset.edge_features} asks for the column %s, and %s has %s, of which it may name each once and not the ends of edges: name others", source.Printable(want), name, source.Listed(names))
 			}
 			found = append(found, i)

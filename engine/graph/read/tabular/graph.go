@@ -92,7 +92,9 @@ func (t *tables) load(ctx context.Context) error {
 	if err := t.ids.finish(); err != nil {
 		return err
 	}
-	t.meta.Vertices = t.ids.len()
+	if t.meta.Vertices = t.ids.len(); t.meta.Vertices == 0 { // another node sent rows without ids
+		return t.changed(edgesTable)
+	}
 	t.notes = append(t.notes, t.ids.note())
 	if f := t.set[featuresTable]; f != nil {
 		t.meta.Features = f.about().width

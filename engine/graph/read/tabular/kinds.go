@@ -42,6 +42,10 @@ func (k tableKind) ids() int {
 // maxSplits bounds the columns of a table of splits: each costs a byte a vertex.
 const maxSplits = 256
 
+func tooManySplits(name string, n int) error {
+	return fmt.Errorf("%s has %d splits and at most %d can be taken: leave some out", name, n, maxSplits)
+}
+
 // placed holds the columns of the ids and of the values.
 type placed struct {
 	id      [2]int
@@ -69,6 +73,15 @@ func digestOf(kind tableKind, names []string, p placed) string {
 // notOneColumn is the error of a table of ids of which nobody knows which column they are in.
 func notOneColumn(at string, columns int) error {
 	return fmt.Errorf("%s: there are %d columns, and none is called id in a header: give one column of ids, or call theirs id", at, columns)
+}
+
+// marked returns which of n columns are listed. There may be a million of them.
+func marked(n int, lists ...[]int) []bool {
+	is := make([]bool, n)
+	for _, i := range slices.Concat(lists...) {
+		is[i] = true
+	}
+	return is
 }
 
 // placeColumns finds a table's columns by their names. asked are those of labels, or of the features
@@ -116,7 +129,7 @@ func placeColumns(name string, kind tableKind, names, asked []string) (placed, e
 			return p, fmt.Errorf("%s has no columns called id and split, or split_0, split_1 and so on, among %s: call them so", name, source.Listed(names))
 		}
 		if len(p.value) > maxSplits {
-			return p, fmt.Errorf("%s has %d splits and at most %d can be taken: leave some out", name, len(p.value), maxSplits)
+			return p, tooManySplits(name, len(p.value))
 		}
 	}
 	if kind == idsTable {
@@ -124,8 +137,9 @@ func placeColumns(name string, kind tableKind, names, asked []string) (placed, e
 			return p, notOneColumn(name, len(names))
 		}
 	}
+	taken := marked(len(names), p.id[:kind.ids()], p.value)
 	for i, n := range names {
-		if !slices.Contains(p.id[:kind.ids()], i) && !slices.Contains(p.value, i) {
+		if !taken[i] {
 			p.ignored = append(p.ignored, n)
 		}
 	}

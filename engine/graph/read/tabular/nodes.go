@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/records"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
@@ -72,6 +73,9 @@ func placeNodes(file string, kind tableKind, columns []nodeColumn, asked []strin
 	if len(splits) > 0 && len(masks) > 0 {
 		return p, fmt.Errorf("%s has both %s and %s: leave one of them", file, names[splits[0]], names[masks[0]])
 	}
+	if len(splits) > maxSplits {
+		return p, tooManySplits(file, len(splits))
+	}
 	switch kind {
 	case labelsTable:
 		p.value = labels
@@ -80,9 +84,10 @@ func placeNodes(file string, kind tableKind, columns []nodeColumn, asked []strin
 			p.value, p.masks = masks, true
 		}
 	case featuresTable:
+		taken := marked(len(columns), p.id[:1], labels, splits, masks)
 		for i, c := range columns {
 			switch {
-			case i == p.id[0] || slices.Contains(labels, i) || slices.Contains(splits, i) || slices.Contains(masks, i):
+			case taken[i]:
 			case isIndex(c.name): // not of the vertex, but of the row
 			case isLabel(c.name): // another one than those that are asked for
 				p.ignored = append(p.ignored, c.name)
@@ -141,8 +146,8 @@ func nodeNotes(file string, kind tableKind, names []string, p placed) []string {
 }
 
 // isNodeHeader reports whether the first row of nodes names their columns.
-func isNodeHeader(rows []row) bool {
-	first := rows[0].fields
+func isNodeHeader(rows []records.Row) bool {
+	first := rows[0].Fields
 	if column(first, slices.Concat(nodeNames, classNames, maskNames[graph.Train:])...) >= 0 || len(numberedLabels(first)) > 0 || len(splitColumns(first)) > 0 {
 		return true
 	}
@@ -150,12 +155,12 @@ func isNodeHeader(rows []row) bool {
 }
 
 // nodeColumns describes the columns of a file of lines by its first rows.
-func nodeColumns(rows []row) []nodeColumn {
-	columns := make([]nodeColumn, len(rows[0].fields))
+func nodeColumns(rows []records.Row) []nodeColumn {
+	columns := make([]nodeColumn, len(rows[0].Fields))
 	for i := range columns {
-		columns[i] = nodeColumn{name: rows[0].fields[i], number: len(rows) > 1}
+		columns[i] = nodeColumn{name: rows[0].Fields[i], number: len(rows) > 1}
 		for _, r := range rows[1:] {
-			columns[i].number = columns[i].number && i < len(r.fields) && (r.fields[i] == "" || isNumber(r.fields[i]))
+			columns[i].number = columns[i].number && i < len(r.Fields) && (r.Fields[i] == "" || isNumber(r.Fields[i]))
 		}
 		columns[i].word = !columns[i].number
 	}

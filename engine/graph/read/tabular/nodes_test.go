@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,6 +80,10 @@ func TestNodesWithLessOrMore(t *testing.T) {
 	if got := fmt.Sprint(names(s), s.Meta().Features, s.Labels()); got != "1 2 3 41 [0 1 -1 -1]" {
 		t.Error(got)
 	}
+	numbers := make([]string, maxSplits+1)
+	for i := range numbers {
+		numbers[i] = strconv.Itoa(i)
+	}
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  string
@@ -88,6 +93,7 @@ func TestNodesWithLessOrMore(t *testing.T) {
 		"two of a kind":    {map[string]string{"nodes.csv": "id,a\n1,5\n", "features.csv": "1,2\n"}, "holds both features.csv and nodes.csv: leave one of them"},
 		"two parts":        {map[string]string{"nodes.csv": "id,train_mask,val_mask\n1,1,0\n2,1,1\n"}, "nodes.csv, line 3: the node is in train_mask and in val_mask: take it out of one"},
 		"no truth":         {map[string]string{"nodes.csv": "id,train_mask\n1,maybe\n"}, `nodes.csv, line 2: train_mask: "maybe" is neither true nor false`},
+		"many splits":      {map[string]string{"nodes.csv": "id,split_" + strings.Join(numbers, ",split_") + "\n1" + strings.Repeat(",train", len(numbers)) + "\n"}, "nodes.csv has 257 splits and at most 256 can be taken: leave some out"},
 		"masks and splits": {map[string]string{"nodes.csv": "id,split,val_mask\n1,train,1\n"}, "nodes.csv has both split and val_mask: leave one of them"},
 		"no id":            {map[string]string{"nodes.csv": "label,a\n1,1\n"}, "nodes.csv has no column called id among label, a"},
 		"a word late":      {map[string]string{"nodes.csv": "id,a\n" + strings.Repeat("1,1\n", 60) + "2,x\n"}, `nodes.csv, line 62: the feature in column 2 "x" is not a number`},

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/records"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
@@ -36,6 +37,8 @@ func TestWhatCannotBeTakenIsRefusedInASentence(t *testing.T) {
 		"comments only":                 {map[string]string{"edges.csv": "# none\n\n"}, "edges.csv holds no rows: write a source and a target in each row"},
 		"a header only":                 {map[string]string{"edges.csv": "src,dst\n"}, "edges.csv holds no rows but its header line: write"},
 		"one column":                    {map[string]string{"edges.csv": "1\n2\n"}, "edges.csv, line 1: there is only one column: write a source and a target"},
+		"a million columns":             {map[string]string{"edges.csv": edges, "features.csv": strings.Repeat(",", records.MaxFields)}, "features.csv, line 1: there are more than 1056768 columns: make them fewer"},
+		"a million columns later":       {map[string]string{"edges.csv": edges, "features.csv": "1,2\n" + strings.Repeat(",", records.MaxFields)}, "features.csv, line 2: there are more than 1056768 columns: make them fewer"},
 		"too few columns":               {map[string]string{"edges.csv": "1,2\n3\n"}, "edges.csv, line 2: there are 1 columns and the first row has 2: write a source"},
 		"too many columns":              {map[string]string{"edges.csv": "1,2\n3,4,5\n"}, "edges.csv, line 2: there are 3 columns and the first row has 2"},
 		"many columns without a header": {map[string]string{"edges.csv": "1,2,3,4\n"}, "edges.csv, line 1: there are 4 columns and no header line says what they are: put a line such as src,dst,weight first"},
