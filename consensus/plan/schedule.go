@@ -51,15 +51,17 @@ func (c ScheduleJob) apply(s *State, _ uint64) error {
 		return err
 	}
 	e := c.Entry
+	e.Generation, e.Work = j.Generation, j.Work()
 	switch done := j.doneIn(j.Generation); {
 	case j.State != Running || j.Nodes[0] != c.Node:
 		return fmt.Errorf("%s (%s): %w", j.ID, j.State, ErrStaleReport)
 	case !j.Scheduled:
 		return fmt.Errorf("%w: %s has no schedule, since some member does not know of any", ErrInvalid, j.ID)
+	case e.From <= done && j.Schedule.Says(&e): // asked for again, since the answer was lost
+		return nil
 	case e.From <= done:
 		return fmt.Errorf("%w: an entry of the schedule is from epoch %d on, and epoch %d is done", ErrInvalid, e.From, done)
 	}
-	e.Generation = j.Generation
 	if err := j.schedule(e); err != nil {
 		return err
 	}

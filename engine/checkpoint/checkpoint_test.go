@@ -284,7 +284,7 @@ func TestTheStepBeforeIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []byte
-		ask := func(question []byte, _ int, _ []byte) ([]byte, error) { return ReadPiece(dir, question) }
+		ask := func(question []byte, limit int, _ []byte) ([]byte, error) { return ReadPiece(dir, question, limit) }
 		other := folder(t.TempDir())
 		err = other.Borrow(Which(which), uint64(len(want)), ask, func(path string) (err error) {
 			got, err = os.ReadFile(path)
@@ -335,5 +335,24 @@ func TestACheckpointOfTheSamePlaceIsKept(t *testing.T) {
 	save(t, f, Place{1, 5, 1})
 	if last, before := steps(t, dir); last != "5" || before != "new" {
 		t.Errorf("then %q and %q", last, before)
+	}
+}
+
+// Lists of almost nothing become much memory: hundreds of bytes of an object of which the text has
+// two. What is written by us says more.
+func TestListsOfAlmostNothing(t *testing.T) {
+	for text, want := range map[string]bool{
+		`[` + strings.Repeat(`{},`, 2000) + `{}]`:                                                                   true,
+		`{"history":[` + strings.Repeat(`null,`, 2000) + `{}]}`:                                                     true,
+		`{"a":[` + strings.Repeat(`{"b":[{"c":1}]},`, 2000) + `{}]}`:                                                true,
+		`[` + strings.Repeat(`{"epoch":12,"loss":0.123456,"seconds":12.3,"weights":"a[{},{}]\\\""},`, 2000) + `{}]`: false,
+		`[` + strings.Repeat(`1,`, 9000) + `2]`:                                                                     false,
+		`["` + strings.Repeat(`{},`, 2000) + `"]`:                                                                   false,
+		`[` + strings.Repeat(`{},`, 500) + `{}]`:                                                                    false,
+		`]]}`:                                                                                                       false,
+	} {
+		if got := crowded(text); got != want {
+			t.Errorf("%s and so on: %t", text[:min(30, len(text))], got)
+		}
 	}
 }

@@ -147,10 +147,43 @@ func (f *File) Uint(name string, most uint64) (uint64, error) {
 
 // JSON reads a field of the metadata that is JSON.
 func (f *File) JSON(name string, to any) error {
+	if crowded(f.Text(name)) {
+		return fmt.Errorf("its %s has lists of so little that it is no JSON of ours", name)
+	}
 	if err := json.Unmarshal([]byte(f.Text(name)), to); err != nil {
 		return fmt.Errorf("its %s is not the JSON expected: %w", name, err)
 	}
 	return nil
+}
+
+// crowded reports whether lists have so many short elements that they would take much more memory
+// than the text: an empty object in a list may become hundreds of bytes. Of ours each says something.
+func crowded(text string) bool {
+	const least, free = 64, 1 << 10 // bytes of an element, and elements that may be shorter
+	elements, quoted := 0, false
+	var open []byte
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted:
+			if c == '\\' {
+				i++
+			} else if c == '"' {
+				quoted = false
+			}
+		case c == '"':
+			quoted = true
+		case c == '{' || c == '[' || c == 'n':
+			if len(open) > 0 && open[len(open)-1] == '[' {
+				elements++
+			}
+			if c != 'n' {
+				open = append(open, c)
+			}
+		case (c == '}' || c == ']') && len(open) > 0:
+			open = open[:len(open)-1]
+		}
+	}
+	return elements > free+len(text)/least
 }
 
 // Row reads the section of a prefix into one row of so many numbers, and returns an error

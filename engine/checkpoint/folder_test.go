@@ -169,7 +169,7 @@ func TestAFolderThatTakesNoCheckpoint(t *testing.T) {
 // askOf asks for pieces of the checkpoint in a folder.
 func askOf(dir string) Ask {
 	return func(question []byte, limit int, _ []byte) ([]byte, error) {
-		b, err := ReadPiece(dir, question)
+		b, err := ReadPiece(dir, question, limit)
 		if len(b) > limit {
 			return nil, errors.New("a piece is too long")
 		}
@@ -250,10 +250,11 @@ func FuzzPiece(f *testing.F) {
 	f.Add(uint64(0), uint64(math.MaxUint64), []byte(nil))
 	f.Add(uint64(0), uint64(1), []byte{1})
 	f.Add(uint64(0), uint64(1), []byte{byte(Last)})
+	const limit = 16
 	f.Fuzz(func(t *testing.T, at, n uint64, more []byte) {
 		question := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, at), n)
-		b, err := ReadPiece(dir, append(question, more...))
-		if inside := (len(more) == 0 || len(more) == 1 && more[0] == byte(Last)) && n > 0 && n <= 17 && at <= 17-n; (err == nil) != inside || inside && string(b) != "all that there is"[at:at+n] {
+		b, err := ReadPiece(dir, append(question, more...), limit)
+		if inside := (len(more) == 0 || len(more) == 1 && more[0] == byte(Last)) && n > 0 && n <= limit && at <= 17-n; (err == nil) != inside || inside && string(b) != "all that there is"[at:at+n] {
 			t.Errorf("%d bytes from %d on are %q, %v", n, at, b, err)
 		}
 		if err != nil && !errors.Is(err, peer.ErrRefused) {

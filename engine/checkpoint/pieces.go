@@ -16,8 +16,9 @@ import (
 var mostPiece uint64 = 32 << 20
 
 // ReadPiece answers another node that asks for a piece of the last checkpoint in a folder or, if a byte of
-// the question says so, of another one. Its errors wrap peer.ErrRefused.
-func ReadPiece(dir string, question []byte) ([]byte, error) {
+// the question says so, of another one. The answer has at most limit bytes. Its errors wrap
+// peer.ErrRefused.
+func ReadPiece(dir string, question []byte, limit int) ([]byte, error) {
 	which := Last
 	if len(question) == 17 {
 		which, question = Which(question[16]), question[:16]
@@ -26,7 +27,7 @@ func ReadPiece(dir string, question []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: there is no such piece of a checkpoint", peer.ErrRefused)
 	}
 	at, n := binary.LittleEndian.Uint64(question), binary.LittleEndian.Uint64(question[8:])
-	if n == 0 || n > mostPiece || at > 1<<62 {
+	if n == 0 || n > mostPiece || n > uint64(max(limit, 0)) || at > 1<<62 {
 		return nil, fmt.Errorf("%w: %d bytes of a checkpoint from %d on", peer.ErrRefused, n, at)
 	}
 	file, err := os.Open(filepath.Join(dir, files[which]))

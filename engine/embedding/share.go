@@ -162,7 +162,10 @@ func (t *Table) mostWords() uint64 {
 
 // partsOf appends the parts that a message of a number consists of. They lie in the message.
 func (t *Table) partsOf(to []part, message []uint32, number int) ([]part, error) {
-	for len(message) > 0 {
+	for before := len(to); len(message) > 0; {
+		if len(to)-before == max(1, t.o.Shards) {
+			return to, fmt.Errorf("there are more than %d parts", len(to)-before)
+		}
 		if len(message) < head {
 			return to, errors.New("a part is cut short")
 		}

@@ -224,6 +224,7 @@ func TestPartsThatAreNone(t *testing.T) {
 		"cut short":             {7},
 		"a part of 2 rows has":  {0, 2, 1, 2, 3},
 		"there is no vertex 40": {0, 1, 40, 0, 0, 0, 0, 0},
+		"more than 8 parts":     make([]uint32, 2*9),
 		"a part of 41 rows":     append([]uint32{0, 41}, make([]uint32, 41*(1+columns))...),
 	} {
 		if _, err := tab.partsOf(nil, message, 0); err == nil || !strings.Contains(err.Error(), want) {

@@ -37,7 +37,7 @@ func (s *Source) answer(ctx context.Context, _ int, q peer.Query, reply func(par
 	if s.stored(a, q.Body) {
 		return reply(a.rows...)
 	}
-	if err := s.append(a, q.Body); err != nil {
+	if err := s.append(a, &q); err != nil {
 		return err
 	}
 	return reply(a.bytes)
@@ -53,7 +53,7 @@ func (s *Source) answerChanging(ctx context.Context, q *peer.Query, reply func(p
 	if err := s.gate.Enter(ctx, q.Epoch, q.Step); err != nil {
 		return err
 	}
-	err := s.append(a, q.Body)
+	err := s.append(a, q)
 	if s.gate.Leave(); err != nil {
 		return err
 	}
@@ -74,18 +74,23 @@ func (s *Source) stored(a *answer, ids []byte) bool {
 	return true
 }
 
-// append sets bytes to the rows of vertices, as many as an answer may have.
-func (s *Source) append(a *answer, ids []byte) error {
+// append sets bytes to the rows of vertices, as many as an answer may have: no more than the asker
+// takes, and is charged for.
+func (s *Source) append(a *answer, q *peer.Query) error {
+	ids, most := q.Body, min(s.most.answer, q.Limit)
 	a.bytes = a.bytes[:0]
+	if !s.form.Sparse() && len(ids)/4*s.form.RowBytes() > most {
+		return fmt.Errorf("%w: %d rows are more than the %d bytes of an answer", peer.ErrRefused, len(ids)/4, most)
+	}
 	if !s.form.Sparse() {
 		a.bytes = slices.Grow(a.bytes, len(ids)/4*s.form.RowBytes())
 	}
 	for ; len(ids) > 0; ids = ids[4:] {
 		before := len(a.bytes)
 		a.bytes = s.store.Append(a.bytes, s.form, binary.LittleEndian.Uint32(ids))
-		if len(a.bytes) > s.most.answer { // of sparse rows: the others are requested again
+		if len(a.bytes) > most { // of sparse rows: the others are requested again
 			if before == 0 {
-				return fmt.Errorf("%w: the row of vertex %d takes more than the %d bytes of an answer", peer.ErrRefused, binary.LittleEndian.Uint32(ids), s.most.answer)
+				return fmt.Errorf("%w: the row of vertex %d takes more than the %d bytes of an answer", peer.ErrRefused, binary.LittleEndian.Uint32(ids), most)
 			}
 			a.bytes = a.bytes[:before]
 			break

@@ -108,6 +108,16 @@ func TestWrongQuestions(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// An answer is no larger than what the asker takes, and is charged for, where rows are copied.
+	short := meshOf(t, graphOf(kinds[0], 10, 10), 2, []int{0, 1}, "row", "")
+	of := short.sources[1].form
+	for rows, want := range map[int]bool{1: true, 2: false} {
+		q := peer.Query{Part: of.Code(), Body: ids(12, 13)[:4*rows], Limit: of.RowBytes()}
+		err := short.sources[1].answer(t.Context(), 0, q, func(...[]byte) error { return nil })
+		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "2 rows are more than the") {
+			t.Errorf("%d rows: %v", rows, err)
+		}
+	}
 	sparse := meshOf(t, graphOf(kinds[3], 10, 10), 2, []int{0, 1}, "none", "")
 	sparse.sources[1].most.answer = 8
 	err = sparse.sources[0].Gather(t.Context(), &Rows{}, [][]uint32{{12}}, 1, 0, Options{}, nil)

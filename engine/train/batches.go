@@ -34,7 +34,9 @@ func newFrontier(t *Trainer) *frontier.Frontier {
 	if x.Replica.Replicated || t.described().Isolated {
 		return nil
 	}
-	return frontier.New(x.Peers, x.Work, x.Layout)
+	f := frontier.New(x.Peers, x.Work, x.Layout)
+	f.Edges = t.Data.About.Edges
+	return f
 }
 
 // newWorker makes a worker with a device of its own.

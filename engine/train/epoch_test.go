@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/epoch"
@@ -99,6 +100,31 @@ func TestRunsGoOnFromTheFirstFormat(t *testing.T) {
 			if g, w := got[i], want[i]; g.Epoch != w.Epoch || g.Model != w.Model || math.Abs(g.Loss-w.Loss) > 1e-4 || g.Rows != w.Rows || math.Abs(*g.Eval.Val-*w.Eval.Val) > 0.02 {
 				t.Errorf("%s: epoch %+v, and at once %+v", name, g.Record, w.Record)
 			}
+		}
+	}
+}
+
+// Where a checkpoint of another node stands must be a place that a run can have.
+func TestPlacesThatNoRunHas(t *testing.T) {
+	dir := checkpointed(t, traintest.Short("gcn"), traintest.Communities(t, 600))
+	path := filepath.Join(dir, train.CheckpointFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const same = `\"waited\":0`
+	whole = older(t, whole) // without a digest
+	for _, place := range []string{same, `\"super\":99`, `\"super\":-1`, `\"turned\":9`, `\"ways\":-99`, `\"halo\":-99`} {
+		b := bytes.Replace(whole, []byte(same), []byte(place), 1)
+		if len(place) != len(same) || place != same && bytes.Equal(b, whole) {
+			t.Fatalf("%s does not stand in for %s", place, same)
+		}
+		c, err := trained.ParseCheckpoint(path, b)
+		if (err == nil) != (place == same) || err != nil && !strings.Contains(err.Error(), "it stands in super-epoch") {
+			t.Errorf("%s: %v", place, err)
+		}
+		if err == nil {
+			c.Close()
 		}
 	}
 }

@@ -70,6 +70,21 @@ func TestCopiesSpareQuestionsAndChangeNoGradient(t *testing.T) {
 	}
 }
 
+// Who asks other nodes for neighbours knows how many edges there are, which bounds the answers.
+func TestAskersKnowHowManyEdgesThereAre(t *testing.T) {
+	shards := traintest.Tiny(t, 90, 6)
+	r, edges := traintest.ExactRecipe("gcn"), 0
+	for _, s := range shards {
+		edges += len(s.Indices)
+	}
+	r.Sharing = strategy.Given("centric", "topology=sharded")
+	for node, l := range traintest.NewMesh(3, traintest.Uneven(6, 3)).Start(t, r, shards, traintest.Wide(train.Options{Threads: 1})) {
+		if far := train.NewLooker(l.Run).Far; far == nil || far.Edges != uint64(edges) {
+			t.Errorf("node %d asks by %+v, of a graph of %d edges", node, far, edges)
+		}
+	}
+}
+
 // Batches with fewer roots than there are nodes leave some without any.
 func TestBatchesSmallerThanTheMesh(t *testing.T) {
 	shards := traintest.Tiny(t, 90, 6)

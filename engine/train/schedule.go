@@ -54,22 +54,12 @@ func (t *Trainer) Agreed(ctx context.Context, decide func() (schedule.Entry, err
 		return e, err
 	}
 	e.From = t.from()
-	if !t.scheduled() {
-		t.Sharing.Entry, err = t.propose(ctx, e)
-		return t.Sharing.Entry, err
-	}
-	if e.Rate = t.rate(); t.Session.Work.Self == 0 {
-		t.Options.Schedule.Propose(e)
-	}
-	// The plan may find that an entry of the same nodes from before says the same, and add none.
-	if e, err = t.Options.Schedule.Known(ctx, e.From, e.Rate); err != nil {
-		return e, fmt.Errorf("agree on how the nodes share epochs from %d on: %w", t.from(), err)
-	}
-	t.Sharing.Entry = e
-	return e, nil
+	t.Sharing.Entry, err = t.propose(ctx, e)
+	return t.Sharing.Entry, err
 }
 
-// propose has the nodes agree on an entry, and returns what they agree on.
+// propose has the nodes agree on an entry for an epoch of which nothing is known, and returns what
+// holds then.
 func (t *Trainer) propose(ctx context.Context, e schedule.Entry) (schedule.Entry, error) {
 	e.Rate = t.rate()
 	if !t.scheduled() {
@@ -78,7 +68,12 @@ func (t *Trainer) propose(ctx context.Context, e schedule.Entry) (schedule.Entry
 	if t.Session.Work.Self == 0 {
 		t.Options.Schedule.Propose(e)
 	}
-	return t.await(ctx, e.From)
+	// The plan may find that an entry of the same nodes from before says the same, and add none.
+	known, err := t.Options.Schedule.Known(ctx, e.From, e.Rate)
+	if err != nil {
+		return known, fmt.Errorf("agree on how the nodes share epochs from %d on: %w", e.From, err)
+	}
+	return known, nil
 }
 
 func (t *Trainer) await(ctx context.Context, from int) (schedule.Entry, error) {

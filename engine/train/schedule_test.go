@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -73,6 +74,26 @@ func TestRunsFollowTheirSchedule(t *testing.T) {
 	}
 	if len(hashes) != 4 {
 		t.Error("slots make no difference here: nothing is shown")
+	}
+}
+
+// Nodes that go on where others had taken over have no entry of theirs from then on. The plan adds
+// none that says what holds already, and the run goes on all the same.
+func TestWhatHeldBeforeOtherNodesHoldsAgain(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	shards := traintest.Communities(t, 1500)
+	r := touring(4)
+	board := slotted(&r, map[int]int{1: 3, 3: 2})
+	board.Entries[1].Rate++
+	m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
+	err := m.Each(func(node int) error {
+		held, own := m.Of(node, shards, train.Options{Threads: 1, Schedule: board})
+		_, err := train.Run(ctx, r, held, own)
+		return err
+	})
+	if err != nil || len(board.Entries) != 1 || !slices.Equal(board.Proposed(), []int{3}) {
+		t.Errorf("%v; entries %+v, proposed from %v", err, board.Entries, board.Proposed())
 	}
 }
 

@@ -99,7 +99,7 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 		}
 		s.frontier = frontier.Serve(t.Session.Peers)
 	}
-	piece := func(q peer.Query) ([]byte, error) { return checkpoint.ReadPiece(o.Dir, q.Body) }
+	piece := func(q peer.Query) ([]byte, error) { return checkpoint.ReadPiece(o.Dir, q.Body, q.Limit) }
 	s.brought = replica.Options{
 		Dataset: o.Dataset, Topology: topology, Memory: budget.Left(o.Memory, 0), Cache: o.Replicas,
 		Split: r.Split, Bare: true, Later: t.mayWait(), Needed: needed,

@@ -128,6 +128,10 @@ func (c *Snapshot) Read() (err error) {
 		if s.Epoch < 1 || s.Step < 0 || s.Falls < 0 || s.Stayed < 0 || s.Waited < 0 {
 			return fmt.Errorf("it stands at step %d of epoch %d", s.Step, s.Epoch)
 		}
+		// A super-epoch has an epoch at least, and groups go through all of them to know what they have seen.
+		if most := min(s.Epoch, c.Recipe.Epochs+1); s.Super < 0 || s.Turned < 0 || s.Super > most || s.Turned > most || s.Halo < 0 || s.Ways < 0 {
+			return fmt.Errorf("it stands in super-epoch %d from epoch %d on, with %d ways and a halo of %d", s.Super, s.Turned, s.Ways, s.Halo)
+		}
 		if s.Best != nil && s.Best.Eval == nil {
 			return errors.New("its best epoch was not evaluated")
 		}

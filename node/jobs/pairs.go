@@ -61,11 +61,13 @@ func PredictPairs(ctx context.Context, p Prediction, of Pairing, to io.Writer) (
 		return err
 	}
 	defer func() { err = errors.Join(err, q.order.close()) }()
+	defer func() {
+		if q.listed != nil {
+			err = errors.Join(err, q.listed.Close())
+		}
+	}()
 	if err := q.list(ctx); err != nil {
 		return err
-	}
-	if q.listed != nil {
-		defer func() { err = errors.Join(err, q.listed.Close()) }()
 	}
 	file, err := unnamed(p.Folder)
 	if err != nil {

@@ -112,6 +112,12 @@ func (l List) With(e Entry, epochs int) (List, error) {
 	return kept[max(0, len(kept)-MaxEntries):], nil
 }
 
+// Says reports whether what is in force when an entry begins is what the entry says.
+func (l List) Says(e *Entry) bool {
+	at := l.after(e.From)
+	return at > 0 && l[at-1].same(e)
+}
+
 // Check returns an error if no sequence of entries leads to this schedule.
 func (l List) Check(epochs int) error {
 	if len(l) > MaxEntries {

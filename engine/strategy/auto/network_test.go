@@ -45,3 +45,26 @@ func TestNetworkForAWhile(t *testing.T) {
 		}
 	})
 }
+
+// A node that stands still between two looks at its clock measures with the others all the same.
+func TestANodeThatStoodStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, linksOf(2, link{1e8, 2 * time.Millisecond}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		done := make(chan error, 2)
+		for node, long := range []time.Duration{1, 200 * time.Millisecond} {
+			p := w.job(node).probe()
+			p.long = long
+			go func() {
+				_, err := p.measure(ctx, Rates{Hands: 1})
+				done <- err
+			}()
+		}
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

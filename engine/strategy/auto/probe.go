@@ -92,16 +92,17 @@ func (p probe) measure(ctx context.Context, mine Rates) (slowest Rates, err erro
 // probe is not long.
 func (p probe) usual(ctx context.Context) (float64, error) {
 	j, nodes, trips, asked := p.job, len(p.job.Work.Nodes), 0.0, 0
-	for begin := time.Now(); nodes > 1 && asked < mostParcels && time.Since(begin) < p.long/2; asked++ {
+	if nodes < 2 || p.long == 0 {
+		return 0, nil
+	}
+	// Whether a node takes part below may not depend on its clock: each asks once at least.
+	for begin := time.Now(); asked == 0 || asked < mostParcels && time.Since(begin) < p.long/2; asked++ {
 		node := (j.Work.Self + 1 + asked%(nodes-1)) % nodes
 		took, err := p.take(ctx, node, envelopeAt, nil)
 		if err != nil {
 			return 0, fmt.Errorf("measure how far node %s is: %w", j.Work.Nodes[node], err)
 		}
 		trips += took
-	}
-	if asked == 0 {
-		return 0, nil
 	}
 	// Parcels come when nobody asks any more.
 	if _, err := j.Exchange.Gather(ctx, tag(0, askedAt), nil, j.Tally); err != nil {

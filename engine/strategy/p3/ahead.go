@@ -83,7 +83,7 @@ func (f *Front) tell(ctx context.Context, b *Batch, epoch uint32) error {
 			continue
 		}
 		r := &b.nodes[node]
-		_, bytes, err := f.bound.readHead(r.head[:])
+		_, bytes, err := f.announced(r)
 		if err != nil {
 			f.blocks.cancel(err)
 			break

@@ -52,7 +52,8 @@ type run struct {
 	first, end int     // of groups
 	rows       int     // of all their sums
 	head       [headSize]byte
-	message    []byte // from the node
+	message    []byte  // from the node
+	limits     []limit // of the node's groups
 }
 
 // A group is a set of targets whose first layer is computed together, as this node sees
@@ -89,8 +90,31 @@ func (f *Front) NewBatch() *Batch {
 // Begin empties the batch.
 func (b *Batch) Begin() {
 	for i := range b.nodes {
-		b.nodes[i].given = b.nodes[i].given[:0]
+		b.nodes[i].given, b.nodes[i].limits = b.nodes[i].given[:0], b.nodes[i].limits[:0]
 	}
+}
+
+// Expect says that another node has a group with so many roots, in the order of computing, where
+// nodes send their own blocks. What does not fit that is refused.
+func (f *Front) Expect(b *Batch, node, grain, roots int) {
+	r := &b.nodes[node]
+	r.limits = append(r.limits, f.bound.limit(grain, roots))
+}
+
+// announced returns how many groups a node tells of, and in how many bytes, if that is what its
+// roots allow.
+func (f *Front) announced(r *run) (groups, bytes int, err error) {
+	if groups, bytes, err = f.bound.readHead(r.head[:]); err != nil {
+		return 0, 0, err
+	}
+	most := uint64(0)
+	for i := range r.limits {
+		most += r.limits[i].bytes()
+	}
+	if groups != len(r.limits) || uint64(bytes) > most {
+		return 0, 0, fmt.Errorf("it tells of %d groups in %d bytes, and has %d groups of at most %d", groups, bytes, len(r.limits), most)
+	}
+	return groups, bytes, nil
 }
 
 // Add adds a group of this node, with roots, in the order of computing. Where the model
@@ -187,19 +211,26 @@ func (b *Batch) add(f *Front, node, grain int) *group {
 
 // read parses the groups of another node.
 func (b *Batch) read(f *Front, node int) error {
-	message := b.nodes[node].message
-	groups, _, err := f.bound.readHead(b.nodes[node].head[:])
+	r := &b.nodes[node]
+	message := r.message
+	groups, _, err := f.announced(r)
 	if err != nil {
 		return err
 	}
 	if !f.Computes() {
 		return nil
 	}
-	for range groups {
+	for i := range groups {
 		g := b.add(f, node, 0)
 		grain, rest, err := g.theirs.read(message, f.bound)
+		if err == nil {
+			err = r.limits[i].check(&g.theirs.Block)
+		}
 		if err != nil {
 			return err
+		}
+		if f.deterministic && grain != r.limits[i].grain {
+			return fmt.Errorf("it computes grain %d in place of %d", grain, r.limits[i].grain)
 		}
 		message, g.block = rest, &g.theirs.Block
 		if f.deterministic {

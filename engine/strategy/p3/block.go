@@ -57,6 +57,41 @@ type bound struct {
 	vertices uint32
 	edges    bool // models without hops have none, and each source is a target
 	groups   int
+	stored   uint64 // edges of the graph
+	fanouts  []int  // as in a recipe; none: all neighbours at every hop
+	hops     int
+}
+
+// A limit is what the block of another node's group may have at most. All nodes know each group's
+// roots, and how many neighbours a vertex may have.
+type limit struct {
+	grain                     int
+	targets, sources, entries uint64
+}
+
+// limit returns the limit of a group with so many roots.
+func (o bound) limit(grain, roots int) limit {
+	l, all := limit{grain: grain, targets: uint64(roots), sources: uint64(roots)}, uint64(o.vertices)
+	for hop := range o.hops {
+		l.targets = l.sources
+		l.entries = o.stored + all // each vertex may be its own neighbour
+		if hop < len(o.fanouts) && o.fanouts[hop] > 0 {
+			l.entries = min(l.entries, l.targets*(uint64(o.fanouts[hop])+1))
+		}
+		l.sources = min(all, l.targets+l.entries)
+	}
+	return l
+}
+
+// bytes returns the most bytes that a group has in a message.
+func (l *limit) bytes() uint64 { return groupSize + 4*(l.sources+l.targets+2*l.entries) }
+
+// check returns an error if a block has more.
+func (l *limit) check(b *sample.Block) error {
+	if rows, cols, entries := uint64(b.Rows), uint64(b.Cols), uint64(b.Entries()); rows > l.targets || cols > l.sources || entries > l.entries {
+		return fmt.Errorf("it has a block of %d targets, %d sources and %d edges, and at most %d, %d and %d come of its roots", rows, cols, entries, l.targets, l.sources, l.entries)
+	}
+	return nil
 }
 
 // readHead parses and checks the first part.

@@ -28,6 +28,10 @@ type Options struct {
 	Resample bool
 	// Inflight is how many batches may be under way at once; 0: one.
 	Inflight int
+	// Edges is how many the graph has, and Fanouts how many neighbours each hop has at most, from
+	// the roots outwards (0, or none at all: all of them). They bound the blocks of other nodes.
+	Edges   uint64
+	Fanouts []int
 }
 
 // A Front computes the first layer of a run, as one node sees it. Ahead may be called
@@ -129,7 +133,7 @@ func New(o Options) (*Front, error) {
 	if f.deterministic {
 		f.numbers = len(o.Columns.layout.Owners)
 	}
-	f.bound = bound{vertices: o.Columns.layout.Vertices(), edges: o.Model.Hops() > 0, groups: 1}
+	f.bound = bound{vertices: o.Columns.layout.Vertices(), edges: o.Model.Hops() > 0, groups: 1, stored: o.Edges, fanouts: o.Fanouts, hops: o.Model.Hops()}
 	if f.deterministic {
 		f.bound.groups = f.numbers
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -95,7 +96,8 @@ func (a aloneRows) Done(_ context.Context, l *train.Learner, _ *slot.Slot) error
 // An underway is a slot's state of the first layer.
 type underway struct {
 	batch  *Batch
-	others []resampled // of other nodes, where their blocks are sampled here
+	others []resampled  // of other nodes, where their blocks are sampled here
+	dealt  []deal.Group // of one of them, where it sends its blocks
 }
 
 // Of returns a slot's state of the first layer.
@@ -159,6 +161,7 @@ func (f *Method) Open(ctx context.Context) (err error) {
 	f.front, err = New(Options{
 		Model: l.Model, Device: t.Device, Gradients: l.Gradients, Columns: columns, Exchange: x, Work: work,
 		Deterministic: t.Recipe.Sharing.Deterministic, Resample: f.resamples, Inflight: f.inflight,
+		Edges: t.Data.About.Edges, Fanouts: t.Recipe.Fanouts,
 	})
 	if err != nil {
 		return err
@@ -221,6 +224,7 @@ func (f *Method) Prepare(ctx context.Context, h *slot.Worker, s *slot.Slot, epoc
 func (f *Method) Ahead(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
 	of := f.Of(s)
 	of.batch.Begin()
+	f.expect(of, s)
 	place := 0
 	for i := range s.Groups {
 		g := &s.Groups[i]

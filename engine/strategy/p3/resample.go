@@ -46,6 +46,21 @@ func (f *Method) resample(ctx context.Context, h *slot.Worker, s *slot.Slot, epo
 	return nil
 }
 
+// expect says what other nodes compute in a slot, where they send their blocks.
+func (f *Method) expect(of *underway, s *slot.Slot) {
+	for node := range f.Dealing.Nodes {
+		if f.resamples || node == f.Dealing.Self {
+			continue
+		}
+		of.dealt = f.Dealing.Of(of.dealt, s.Roots, node)
+		for i := range of.dealt {
+			if g := &of.dealt[i]; len(g.Roots) > 0 {
+				f.front.Expect(of.batch, node, g.Grain, len(g.Roots))
+			}
+		}
+	}
+}
+
 // add adds the groups of all other nodes to the batch.
 func (f *underway) add() {
 	for node := range f.others {

@@ -130,11 +130,20 @@ func (s *seat) bring(ctx context.Context, l peer.Layout) error {
 	s.front, err = New(Options{
 		Model: s.model, Device: s.device, Gradients: s.gradients, Columns: columns,
 		Exchange: s.exchange, Work: w, Deterministic: s.j.deterministic, Resample: s.j.resample, Inflight: s.j.inflight,
+		Edges: s.j.edges(), Fanouts: s.j.fanouts,
 	})
 	if err == nil {
 		s.batch = s.front.NewBatch()
 	}
 	return err
+}
+
+// edges returns how many edges the graph has.
+func (j *job) edges() (n uint64) {
+	for _, s := range j.shards {
+		n += uint64(len(s.Indices))
+	}
+	return n
 }
 
 // ahead makes a step ready.
@@ -172,15 +181,26 @@ func (s *seat) ahead(ctx context.Context, epoch, step int, roots []uint32) error
 	return s.front.Ahead(ctx, s.batch, s.hand, step, key(epoch, step), &s.tally)
 }
 
-// draw draws the groups of another node, where that does not tell of them.
+// draw draws the groups of another node, where that does not tell of them, and expects them elsewhere.
 func (s *seat) draw(ctx context.Context, node, epoch, step int, roots []uint32) error {
-	if !s.j.resample || node == s.node || !s.front.Computes() {
+	if node == s.node {
 		return nil
 	}
 	for len(s.theirs) < s.front.nodes {
 		s.theirs, s.drawn = append(s.theirs, nil), append(s.drawn, nil)
 	}
 	s.theirs[node] = s.dealer.Deal(s.theirs[node], roots, node)
+	if !s.j.resample {
+		for _, g := range s.theirs[node] {
+			if len(g.Roots) > 0 {
+				s.front.Expect(s.batch, node, g.Grain, len(g.Roots))
+			}
+		}
+		return nil
+	}
+	if !s.front.Computes() {
+		return nil
+	}
 	for i, g := range s.theirs[node] {
 		if len(g.Roots) == 0 {
 			continue

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -307,6 +308,42 @@ func TestBlocksThatAreWrong(t *testing.T) {
 		head := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(nil, uint32(c.groups)), c.bytes)
 		if _, _, err := o.readHead(head); err == nil {
 			t.Errorf("%d groups in %d bytes were taken", c.groups, c.bytes)
+		}
+	}
+}
+
+// TestBlocksBeyondTheirRoots has a node send more than its roots and the fan-outs allow: nothing is
+// allocated for that, and no step begins with it.
+func TestBlocksBeyondTheirRoots(t *testing.T) {
+	j, roots := newJob(specs()["gcn"], denseKind, 3), []uint32{3, 30}
+	o := bound{vertices: 100, edges: true, groups: 1, stored: 500, fanouts: []int{3, 2}, hops: 2}
+	for roots, want := range map[int]limit{0: {}, 1: {0, 5, 20, 15}, 90: {0, 100, 100, 300}} {
+		if got := o.limit(0, roots); got != want {
+			t.Errorf("%d roots: %+v, want %+v", roots, got, want)
+		}
+	}
+	if o.fanouts = []int{0, 2}; o.limit(7, 1) != (limit{7, 100, 100, 300}) {
+		t.Errorf("with all neighbours: %+v", o.limit(7, 1))
+	}
+	all := int(j.shards[0].Total)
+	b := sample.Block{CSR: tensor.CSR{Rows: all, Cols: all, Indptr: make([]int64, all+1)}}
+	for v := range all {
+		b.Vertices = append(b.Vertices, uint32(v))
+	}
+	block := appendBlock(room(nil, 0), 0, &b)
+	for name, c := range map[string]struct {
+		groups uint32
+		bytes  uint64
+	}{"bytes": {1, 1 << 20}, "groups": {0, 0}, "a block": {1, uint64(len(block))}} {
+		tb := j.sit(t, 2)
+		head := exchange.Tag{Lane: exchange.LaneBlock}
+		body := head
+		body.Index = 1
+		tb.seats[1].exchange.Offer(head, binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(nil, c.groups), c.bytes))
+		tb.seats[1].exchange.Offer(body, block)
+		err := tb.seats[0].ahead(t.Context(), 0, 0, roots)
+		if has := cap(tb.seats[0].batch.nodes[1].message); err == nil || has > 1<<14 {
+			t.Errorf("%s: %v, and room for %d bytes", name, err, has)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 	if err != nil {
 		return err
 	}
-	of := len(task.Model.Stages())
+	units := arrange.Units(task.Model.Stages())
 	e, err := t.Run.Agreed(ctx, func() (schedule.Entry, error) {
 		all, err = f.rank(ctx, t, task, all, times, room)
 		if err != nil {
@@ -58,7 +58,7 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 	if err != nil {
 		return err
 	}
-	if err := all.Follow(e.Part, of); err != nil {
+	if err := all.Follow(e.Part, units); err != nil {
 		return err
 	}
 	if !s.Alone() {
@@ -81,10 +81,10 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 
 // rank orders candidates by what all nodes measure and try.
 func (f *Facts) rank(ctx context.Context, t *train.Learner, task *Task, all arrange.Candidates, times bool, room uint64) (arrange.Candidates, error) {
-	s, of := t.Run.Session, len(task.Model.Stages())
+	s, units := t.Run.Session, arrange.Units(task.Model.Stages())
 	if times {
 		// Where nothing fits, the job will be refused: no layers are timed first.
-		if err := all.Agree(ctx, arrange.ByFormula, s.Exchange, s.Work.Nodes, of, &s.Start); err != nil {
+		if err := all.Agree(ctx, arrange.ByFormula, s.Exchange, s.Work.Nodes, units, &s.Start); err != nil {
 			return nil, err
 		}
 		if all[0].Fits {
@@ -100,7 +100,7 @@ func (f *Facts) rank(ctx context.Context, t *train.Learner, task *Task, all arra
 	if s.Alone() {
 		return all, nil
 	}
-	if err := all.Agree(ctx, arrange.ByTimes, s.Exchange, s.Work.Nodes, of, &s.Start); err != nil {
+	if err := all.Agree(ctx, arrange.ByTimes, s.Exchange, s.Work.Nodes, units, &s.Start); err != nil {
 		return nil, err
 	}
 	if f.Costs.Timed {

@@ -154,7 +154,7 @@ func TestNodesAgreeOnCandidates(t *testing.T) {
 			slices.Reverse(lists[i])
 			lists[i][len(lists[i])-1].Cuts, lists[i][0].Fits = nil, false
 		}
-		return lists[i].Agree(t.Context(), arrange.ByTimes, exchanges[i], work.Nodes, len(f.Model.Stages()), nil)
+		return lists[i].Agree(t.Context(), arrange.ByTimes, exchanges[i], work.Nodes, arrange.Units(f.Model.Stages()), nil)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package traintest
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/schedule"
@@ -23,15 +24,21 @@ type Board struct {
 var _ schedule.Plan = (*Board)(nil)
 
 // At implements schedule.Plan.
-func (b *Board) At(epoch int, rate float64) (found schedule.Entry, known bool) {
+func (b *Board) At(epoch int, rate float64) (schedule.Entry, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.Entries {
-		if e.From <= epoch && e.Rate == rate {
-			found, known = e, true
+	return b.at(epoch, rate)
+}
+
+// at finds the last entry that has begun or, if that one has another rate, the next that fits, as
+// the plan does. The mutex is locked.
+func (b *Board) at(epoch int, rate float64) (schedule.Entry, bool) {
+	for i, e := range b.Entries {
+		if e.Rate == rate && (i+1 == len(b.Entries) || b.Entries[i+1].From > epoch) {
+			return e, true
 		}
 	}
-	return found, known
+	return schedule.Entry{}, false
 }
 
 // Last implements schedule.Plan.
@@ -60,12 +67,13 @@ func (b *Board) Propose(e schedule.Entry) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.proposed = append(b.proposed, e.From)
-		if n := len(b.Entries); n > 0 {
-			if last := &b.Entries[n-1]; last.Strategy == e.Strategy && bytes.Equal(last.Part, e.Part) && last.Rate == e.Rate {
-				return // as in the plan, which adds nothing that changes nothing
-			}
+		// As in the plan, an entry replaces all that begin later, and is not added if the one before
+		// says the same.
+		b.Entries = slices.DeleteFunc(slices.Clone(b.Entries), func(o schedule.Entry) bool { return o.From >= e.From })
+		n := len(b.Entries)
+		if n == 0 || b.Entries[n-1].Strategy != e.Strategy || !bytes.Equal(b.Entries[n-1].Part, e.Part) || b.Entries[n-1].Rate != e.Rate {
+			b.Entries = append(b.Entries, e)
 		}
-		b.Entries = append(b.Entries, e)
 		if b.changed != nil {
 			close(b.changed)
 			b.changed = nil
@@ -73,26 +81,36 @@ func (b *Board) Propose(e schedule.Entry) {
 	}()
 }
 
-// Known implements schedule.Plan: here an entry is always added.
-func (b *Board) Known(ctx context.Context, epoch int, _ float64) (schedule.Entry, error) {
-	return b.Await(ctx, epoch)
+// Known implements schedule.Plan.
+func (b *Board) Known(ctx context.Context, epoch int, rate float64) (schedule.Entry, error) {
+	return b.await(ctx, func() (schedule.Entry, bool) { return b.at(epoch, rate) })
 }
 
 // Await implements schedule.Plan.
 func (b *Board) Await(ctx context.Context, from int) (schedule.Entry, error) {
-	for {
-		b.mu.Lock()
+	return b.await(ctx, func() (schedule.Entry, bool) {
 		for _, e := range b.Entries {
 			if e.From == from {
-				b.mu.Unlock()
-				return e, nil
+				return e, true
 			}
 		}
+		return schedule.Entry{}, false
+	})
+}
+
+// await waits until there is what find finds, with the mutex locked.
+func (b *Board) await(ctx context.Context, find func() (schedule.Entry, bool)) (schedule.Entry, error) {
+	for {
+		b.mu.Lock()
+		e, found := find()
 		if b.changed == nil {
 			b.changed = make(chan struct{})
 		}
 		changed := b.changed
 		b.mu.Unlock()
+		if found {
+			return e, nil
+		}
 		select {
 		case <-changed:
 		case <-ctx.Done():

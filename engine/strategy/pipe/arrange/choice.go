@@ -83,13 +83,13 @@ var (
 
 // Agree moves the first node's best candidates to the front on all nodes. All compute the
 // same candidates from the same facts, but processors of two kinds may round differently.
-// stages counts the stages of the model.
-func (c Candidates) Agree(ctx context.Context, at exchange.Tag, x *exchange.Exchange, names []string, stages int, tally *peer.Tally) error {
+// units are those of the model.
+func (c Candidates) Agree(ctx context.Context, at exchange.Tag, x *exchange.Exchange, names []string, units []int, tally *peer.Tally) error {
 	messages, err := x.Gather(ctx, at, c.encode(), tally)
 	if err != nil {
 		return fmt.Errorf("agree on stages and ways: %w", err)
 	}
-	first, err := readCandidates(messages[0], stages)
+	first, err := readCandidates(messages[0], units)
 	if err != nil {
 		return fmt.Errorf("node %s %w", names[0], err)
 	}
@@ -139,8 +139,9 @@ func (c Candidates) encode() (to []byte) {
 	return to
 }
 
-// readCandidates decodes such a message about a model of so many stages.
-func readCandidates(m []byte, of int) (all Candidates, err error) {
+// readCandidates decodes such a message about a model that is divided into these units.
+func readCandidates(m []byte, units []int) (all Candidates, err error) {
+	of := units[len(units)-1]
 	wrong := errors.New("sent a malformed plan of stages and ways: run the same version of hopmesh on all nodes of the job")
 	if len(m)%4 != 0 {
 		return nil, wrong
@@ -163,13 +164,8 @@ func readCandidates(m []byte, of int) (all Candidates, err error) {
 		for range c.Stages + 1 {
 			c.Cuts = append(c.Cuts, next())
 		}
-		if c.Cuts[0] != 0 || c.Cuts[c.Stages] != of {
+		if !between(c.Cuts, units) {
 			return nil, wrong
-		}
-		for i := range c.Stages {
-			if c.Cuts[i+1] <= c.Cuts[i] {
-				return nil, wrong
-			}
 		}
 		all = append(all, c)
 	}
@@ -177,6 +173,17 @@ func readCandidates(m []byte, of int) (all Candidates, err error) {
 		return nil, wrong
 	}
 	return all, nil
+}
+
+// between reports whether cuts ascend from the first unit to the end, between units. Two stages that
+// share one would both learn its weights, and the first would lose what it has learnt.
+func between(cuts, units []int) bool {
+	for i, cut := range cuts {
+		if _, found := slices.BinarySearch(units, cut); !found || i > 0 && cut <= cuts[i-1] {
+			return false
+		}
+	}
+	return cuts[0] == 0 && cuts[len(cuts)-1] == units[len(units)-1]
 }
 
 // Why says in a sentence why the first candidate is used, with the others that were

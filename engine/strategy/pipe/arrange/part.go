@@ -39,14 +39,14 @@ func parse(b []byte) (p part, err error) {
 	return p, nil
 }
 
-// Follow moves the arrangement of a schedule to the front. of counts the stages of the model.
-func (c Candidates) Follow(b []byte, of int) error {
+// Follow moves the arrangement of a schedule to the front. units are those of the model.
+func (c Candidates) Follow(b []byte, units []int) error {
 	p, err := parse(b)
 	if err != nil {
 		return err
 	}
 	own := slices.IndexFunc(c, func(own Candidate) bool { return own.Stages == p.Stages && own.Ways == p.Ways })
-	if own < 0 || p.Cuts[p.Stages] != of {
+	if own < 0 || !between(p.Cuts, units) {
 		return fmt.Errorf("the schedule has %dx%d stages and ways, cut at %v, which this node has not considered: run the same version of hopmesh on all nodes of the job", p.Stages, p.Ways, p.Cuts)
 	}
 	first := c[own]
