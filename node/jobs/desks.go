@@ -10,30 +10,49 @@ import (
 // desks are those at which the programs of jobs attach to this node, by job. They may be used
 // from any goroutine.
 type desks struct {
-	mu  sync.Mutex
-	all map[string]*desk.Desk
+	mu   sync.Mutex
+	all  map[string]*seat
+	read uint64 // the index of the newest plan that was adopted
 }
 
-// Desk returns the desk of a job. It is the same as long as the plan has the job.
-func (r *Runner) Desk(id string) *desk.Desk { return r.desks.of(id) }
+// seat is where a desk stands. By the plan with index since its job goes on, which older ones may not know.
+type seat struct {
+	desk  *desk.Desk
+	since uint64
+}
 
-func (d *desks) of(id string) *desk.Desk {
+// Desk returns the desk of a job that goes on by the plan with this index, which this Runner may have yet to
+// adopt. It is the same as long as the plan has the job.
+func (r *Runner) Desk(id string, index uint64) *desk.Desk { return r.desks.of(id, index) }
+
+func (d *desks) of(id string, index uint64) *desk.Desk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.all[id] == nil {
+	at := d.all[id]
+	if at == nil {
 		if d.all == nil {
-			d.all = map[string]*desk.Desk{}
+			d.all = map[string]*seat{}
 		}
-		d.all[id] = desk.New()
+		at = &seat{desk: desk.New()}
+		d.all[id] = at
 	}
-	return d.all[id]
+	if index > d.read {
+		at.since = max(at.since, index)
+		at.desk.End(nil)
+	}
+	return at.desk
 }
 
 // adopt has programs hear of jobs that have ended, or go on after all.
 func (d *desks) adopt(s *plan.State) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for id, at := range d.all {
+	d.read = max(d.read, s.Index)
+	for id, of := range d.all {
+		if s.Index < of.since {
+			continue
+		}
+		at := of.desk
 		switch j, in := s.Jobs[id]; {
 		case !in:
 			at.End(&desk.Ending{Why: "the job was removed"})
@@ -55,6 +74,6 @@ func (d *desks) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, at := range d.all {
-		at.Close()
+		at.desk.Close()
 	}
 }

@@ -107,9 +107,14 @@ type Runner struct {
 	rest func()
 }
 
-// Open makes a Runner, which does nothing before Run.
+// Open makes a Runner, and a folder for jobs. What lies there now is left of earlier starts, and what
+// others of this process put there later is in use. The Runner does nothing more before Run.
 func Open(cfg Config) *Runner {
-	return &Runner{cfg: cfg, wake: make(chan struct{}, 1), plan: new(plan.State), folders: map[string]bool{}, ended: map[string]uint64{}, pasts: map[string]*past{}}
+	r := &Runner{cfg: cfg, wake: make(chan struct{}, 1), plan: new(plan.State), folders: map[string]bool{}, ended: map[string]uint64{}, pasts: map[string]*past{}}
+	if err := r.takeStock(); err != nil {
+		cfg.Log.Warn("the folder for jobs can't be used; jobs that come here will fail", "err", err)
+	}
+	return r
 }
 
 // Adopt gives the Runner a newer version of the plan.
@@ -144,9 +149,6 @@ func (a asked) Is(target error) bool { return target == train.ErrAsked }
 func (r *Runner) Run(ctx context.Context) error {
 	if !r.caughtUp(ctx) {
 		return nil
-	}
-	if err := r.takeStock(); err != nil {
-		r.cfg.Log.Warn("the folder for jobs can't be used; jobs that come here will fail", "err", err)
 	}
 	if j, on := r.state().JobOn(r.cfg.Self); on {
 		r.missed = j.Generation
@@ -276,7 +278,7 @@ func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 
 func (r *Runner) pastOf(j plan.Job) *past {
 	if r.pasts[j.ID] == nil {
-		r.pasts[j.ID] = newPast(r.memories.job(j.ID), r.desks.of(j.ID))
+		r.pasts[j.ID] = newPast(r.memories.job(j.ID), r.desks.of(j.ID, j.Generation))
 	}
 	return r.pasts[j.ID]
 }

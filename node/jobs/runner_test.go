@@ -275,6 +275,37 @@ func TestNothingIsRemovedBeforeThePlanIsRead(t *testing.T) {
 	})
 }
 
+// What this process borrows before it has read the plan is in use. What an earlier one has left is not.
+func TestWhatIsBorrowedBeforeThePlanIsRead(t *testing.T) {
+	inTime(t, func(t *testing.T, w *world) {
+		w.stop()
+		w.runner = nil
+		left, borrowed := filepath.Join(w.dir, "jobs", "forecast.borrowed-0"), filepath.Join(w.dir, "jobs", "forecast.borrowed-1")
+		if err := os.Mkdir(left, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		w.set(func() { w.silent = true })
+		w.run()
+		if err := os.Mkdir(borrowed, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		w.set(func() { w.silent = false })
+		time.Sleep(5 * time.Second)
+		if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("what an earlier start has left: %v", err)
+		}
+		if _, err := os.Stat(borrowed); err != nil {
+			t.Errorf("what is in use: %v", err)
+		}
+		config := w.runner.cfg
+		config.Dir = filepath.Join(w.dir, "new", "jobs")
+		Open(config)
+		if _, err := os.MkdirTemp(config.Dir, "forecast.borrowed-*"); err != nil {
+			t.Errorf("on a new node: %v", err)
+		}
+	})
+}
+
 func TestSentencesFitThePlan(t *testing.T) {
 	for in, want := range map[string]string{
 		"a\nb\x1b": "a b ", strings.Repeat("é", plan.MaxSentence): strings.Repeat("é", plan.MaxSentence/2), "\xff": " ",

@@ -275,12 +275,11 @@ func (k *Keeper) Serve(ctx context.Context, peer string, length uint64, r Reques
 	if err := k.mayRead(peer, q); err != nil {
 		return err
 	}
-	select {
-	case k.serves.running <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	leave, err := k.serves.enter(ctx, peer)
+	if err != nil {
+		return err
 	}
-	defer func() { <-k.serves.running }()
+	defer leave()
 	defer budget.Begin()()
 	b := k.serves.spare.Get().(*[pieceBytes]byte)
 	defer k.serves.spare.Put(b)

@@ -61,7 +61,7 @@ type Keeper struct {
 	news   chan struct{} // buffered: there may be changes to report
 	lanes  chan *lane    // those that are free
 	seals  chan struct{} // bounds how many files wait for the disk
-	serves serves        // pieces that other nodes asked for
+	serves *serves       // pieces that other nodes asked for
 
 	mu       sync.Mutex
 	plan     *plan.State        // the newest

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -19,21 +20,70 @@ var (
 	errNotHere  = errors.New("this shard is not here")
 )
 
-// serves bounds how many pieces are served at once. The collector frees buffers that are
-// not used any more.
+// serves bounds how many pieces are served at once, and how many of them to one peer: one that
+// reads slowly holds its places for long. The collector frees buffers that are not used any more.
 type serves struct {
 	running chan struct{}
-	spare   *sync.Pool // of *[pieceBytes]byte
+	spare   sync.Pool // of *[pieceBytes]byte
+
+	mu    sync.Mutex
+	peers map[string]*share // those that are served or wait
+}
+
+// share is what one peer has of the places.
+type share struct {
+	running chan struct{}
+	users   int // requests that are served or wait
 }
 
 // newServes returns what a node with this bound of its memory serves with: its jobs need
 // most of that.
-func newServes(memory uint64) serves {
+func newServes(memory uint64) *serves {
 	most := uint64(maxServes)
 	if memory > 0 {
 		most = min(most, max(2, memory/16/pieceBytes))
 	}
-	return serves{make(chan struct{}, most), &sync.Pool{New: func() any { return new([pieceBytes]byte) }}}
+	return &serves{running: make(chan struct{}, most), spare: sync.Pool{New: func() any { return new([pieceBytes]byte) }}, peers: map[string]*share{}}
+}
+
+// enter waits for a place, of which one peer has at most half. leave gives it back.
+func (s *serves) enter(ctx context.Context, peer string) (leave func(), err error) {
+	s.mu.Lock()
+	own := s.peers[peer]
+	if own == nil {
+		own = &share{running: make(chan struct{}, max(1, cap(s.running)/2))}
+		s.peers[peer] = own
+	}
+	own.users++
+	s.mu.Unlock()
+	// Who waits for the peer's own places takes none from others.
+	select {
+	case own.running <- struct{}{}:
+	case <-ctx.Done():
+		s.forget(peer, own)
+		return nil, context.Cause(ctx)
+	}
+	select {
+	case s.running <- struct{}{}:
+	case <-ctx.Done():
+		<-own.running
+		s.forget(peer, own)
+		return nil, context.Cause(ctx)
+	}
+	return func() {
+		<-s.running
+		<-own.running
+		s.forget(peer, own)
+	}, nil
+}
+
+// forget ends one request's part in a share, which goes with the last.
+func (s *serves) forget(peer string, own *share) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own.users--; own.users == 0 {
+		delete(s.peers, peer)
+	}
 }
 
 // request asks for a piece of a shard's file. On the wire, little-endian: the dataset's

@@ -31,8 +31,8 @@ type Runner interface {
 	View() jobs.View
 	// Memory returns what a job takes or took here, and false if that is not known.
 	Memory(job string) (jobs.Memory, bool)
-	// Desk returns where a job's program attaches.
-	Desk(job string) *desk.Desk
+	// Desk returns where the program of a job attaches that goes on by the plan with this index.
+	Desk(job string, index uint64) *desk.Desk
 }
 
 var (

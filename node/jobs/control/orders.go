@@ -105,6 +105,9 @@ type created struct {
 
 // onCreate adds a job that the node which received the request has checked.
 func (o *Orders) onCreate(ctx context.Context, _ string, c plan.CreateJob) (created, error) {
+	if why := withoutSource(o.plan.State(), c); why != "" {
+		return created{}, mesh.Refuse(lead.Conflict, "%s", why)
+	}
 	s, err := o.plan.Apply(ctx, c)
 	switch {
 	case errors.Is(err, plan.ErrNoDataset):
@@ -126,6 +129,27 @@ func (o *Orders) onCreate(ctx context.Context, _ string, c plan.CreateJob) (crea
 		}
 	}
 	return created{}, mesh.Refuse(lead.Conflict, "the job was removed at once")
+}
+
+// withoutSource explains why a job could never begin with the model that its recipe names, or returns "". While
+// that was read, its job may have been removed or resumed.
+func withoutSource(s *plan.State, c plan.CreateJob) string {
+	from := requests.Read(plan.Job{Recipe: c.Recipe}).From
+	if from == nil {
+		return ""
+	}
+	for _, j := range s.Jobs {
+		if j.Key == c.Key {
+			return "" // the order is repeated, and has had its effect
+		}
+	}
+	switch j, in := s.Jobs[from.Job]; {
+	case !in || j.Key != from.Key:
+		return fmt.Sprintf("job %s was removed meanwhile, and its model with it: start from another job, or leave --from out", from.Job)
+	case !j.Ended():
+		return fmt.Sprintf("job %s was resumed meanwhile, so its model may still change: start from it when it has ended, or stop it with `hopmesh train stop %s`", from.Job, from.Job)
+	}
+	return ""
 }
 
 // noRoom returns the error text for a full plan. It names the job that is most likely

@@ -35,6 +35,9 @@ func (c *Jobs) Start(ctx context.Context, r api.TrainRequest) (string, error) {
 			return "", err
 		}
 		s = c.cfg.Plan.State() // it took a while
+		if now := s.Jobs[r.From]; now.Key == from.Job.Key && now.Ended() && now.Generation != from.Job.Generation {
+			return "", api.Conflict("job %s was resumed meanwhile and has ended again, so its model may be another: start from it once more", r.From)
+		}
 	}
 	by, why, err := recipe.StrategyOf(r.Strategy, from.Task(r.Task), recipe.LearnsRows(&r, d), s, d)
 	if err != nil {
@@ -171,7 +174,7 @@ func (c *Jobs) Attach(ctx context.Context, id string) (api.Attachment, error) {
 		}
 		return nil, api.Conflict("node %s has no part in job %s: attach on %s", c.cfg.Name, id, strings.Join(names, ", "))
 	}
-	t, err := attach.New(c.cfg.Runner.Desk(j.ID), c.cfg.Log.With("job", j.ID))
+	t, err := attach.New(c.cfg.Runner.Desk(j.ID, s.Index), c.cfg.Log.With("job", j.ID))
 	if err != nil {
 		return nil, api.Conflict("%v", err)
 	}

@@ -385,6 +385,11 @@ func (m *Models) with(ctx context.Context, id, what string, asked *int, do func(
 	if err != nil {
 		return err
 	}
+	return m.withJob(ctx, j, what, asked, do)
+}
+
+// withJob is with, of a job that was found.
+func (m *Models) withJob(ctx context.Context, j plan.Job, what string, asked *int, do func(context.Context, plan.Job, modelFile, *loan) error) error {
 	if recipe.Strategies.Of(j.Strategy).Elsewhere {
 		return api.Conflict("the model of job %s is a program's, which alone can compute it: there is no %s of it here, and what the program has kept comes back to it by mesh.restore of Python's package hopmesh", j.ID, what)
 	}

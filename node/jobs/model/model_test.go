@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/node/damage"
+	"github.com/hopmesh/hopmesh/node/jobs"
 )
 
 // fixed is a plan that a test sets.
@@ -68,5 +70,26 @@ func TestMendReadsThePlanAgain(t *testing.T) {
 	m.tidy()
 	if list := board.Own(); len(list) != 0 {
 		t.Errorf("%+v", list)
+	}
+}
+
+// named is a mesh of which nothing but this node's id is known.
+type named struct{ Mesh }
+
+func (named) ID() string { return "a" }
+
+// A job that ends or is resumed while its model is looked for counts as it was found.
+func TestSourcesAreFoundOnce(t *testing.T) {
+	ended := plan.Job{ID: "j1", Key: "k", State: plan.Stopped}
+	finds := 0
+	m := New(Config{Mesh: named{}, Plan: &fixed{&plan.State{}}, Runner: new(jobs.Runner), Log: slog.New(slog.DiscardHandler), Find: func(context.Context, string) (*plan.State, plan.Job, error) {
+		j := ended
+		if finds++; finds > 1 {
+			j.State = plan.Queued
+		}
+		return &plan.State{}, j, nil
+	}})
+	if _, err := m.Source(t.Context(), "j1"); err == nil || !strings.Contains(err.Error(), "job j1 was stopped before it began, so there is no model") || finds != 1 {
+		t.Errorf("found %d times: %v", finds, err)
 	}
 }

@@ -24,7 +24,7 @@ func (m *Models) Source(ctx context.Context, id string) (s *requests.Source, err
 	if !j.Ended() {
 		return nil, api.Conflict("job %s is %s, so its model may still change: start from it when it has ended, or stop it with `hopmesh train stop %s`", j.ID, j.State, j.ID)
 	}
-	err = m.with(ctx, id, "start", nil, func(_ context.Context, j plan.Job, file modelFile, _ *loan) error {
+	err = m.withJob(ctx, j, "start", nil, func(_ context.Context, j plan.Job, file modelFile, _ *loan) error {
 		w, err := read(file)
 		if err != nil {
 			return err
