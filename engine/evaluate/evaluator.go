@@ -87,25 +87,25 @@ func (e *Evaluator) Evaluate(ctx context.Context, v *View, at Moment, fault func
 	s, h := &e.scorer, e.halo
 	s.begin(len(e.data.Shards))
 	e.turn(v)
-	e.planned = e.plan(len(e.now.stages))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.dropFar()) // nobody else reads it
 		}
 		err = errors.Join(err, s.ranks.close())
 	}()
-	if err := s.ranks.begin(e.planned.inFile, e.folder.dir); err != nil {
-		return nil, err
-	}
 	if !h.nodes.alone() {
 		h.parcels.begin(ctx, at)
 		defer func() {
 			s.ranks.lend(h)
 			err = errors.Join(err, h.end(ctx, err != nil))
 		}()
-		if err := h.meet(ctx, e.weaver); err != nil {
+		if err := h.meet(ctx, e.Inference); err != nil {
 			return nil, err
 		}
+	}
+	e.planned = e.plan(len(e.now.stages)) // nodes have said what they need
+	if err := s.ranks.begin(e.planned.inFile, e.folder.dir); err != nil {
+		return nil, err
 	}
 	if err := e.run(ctx, len(e.now.stages), func(first int, z tensor.Matrix) error { return e.scoreRows(ctx, first, z) }); err != nil {
 		return nil, err

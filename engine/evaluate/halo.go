@@ -31,6 +31,7 @@ type halo struct {
 	roots []float32     // 1/sqrt(degree) of ids, if the model's blocks need it, once all have met
 	// wanted are the rows here that each node needs, once all have met.
 	wanted [][]uint32
+	needed int // how many these are, if plans count with that
 	met    bool
 
 	// far are the features of the halo, if they are kept, and places is where
@@ -168,6 +169,11 @@ func (h *halo) wants() (n int) {
 	return n
 }
 
-// expects returns how many rows here others are taken to need: as many as this node needs of
-// them. Plans are made before it is known, and do not change then.
-func (h *halo) expects() int { return h.size() }
+// expects returns how many rows here plans take others to need: as many as this node needs of
+// them, unless they have said that they need many more.
+func (h *halo) expects() int {
+	if h.needed > 0 {
+		return h.needed
+	}
+	return h.size()
+}

@@ -187,6 +187,39 @@ func (i *Inference) exchanged(s, stages int) bool {
 	return !i.halo.nodes.alone() && s+1 < stages && i.now.stages[s+1].Hops > 0
 }
 
+// admit takes up how many of the rows here each node needs, if that is much more than was planned:
+// forecasts are a sixteenth off at times, and a little more is no reason to run in parts. It
+// returns an error if no way fits in the memory that it may take, before anything is allocated.
+// Other nodes need not know how this one plans.
+func (i *Inference) admit(counts []int) error {
+	may, planned, needed := max(i.memory, i.Takes(i.memory)), i.givenBytes(), 0
+	for _, rows := range counts {
+		needed += rows
+	}
+	if i.halo.needed = needed; i.givenBytes() <= planned+may/16 {
+		i.halo.needed = 0
+		return nil
+	}
+	needs := i.Takes(i.memory)
+	if needs <= may || needs-may <= may/16 {
+		return nil
+	}
+	i.halo.needed = 0
+	return &budget.Short{
+		Cause: fmt.Sprintf("other nodes need %d rows of the %d of this node for the evaluation, which takes %s of memory with them, and may take %s",
+			needed, i.own.rows, budget.Format(needs), budget.Format(may)),
+		Needs: needs, Has: may, Advice: []budget.Advice{budget.AllowMore},
+	}
+}
+
+// givenBytes is what the rows take that others need, with their lists, where all are in memory.
+func (i *Inference) givenBytes() uint64 {
+	return i.largest(func(stages int) uint64 {
+		outs, _, _ := i.exchanges(stages)
+		return i.lists() + outs
+	})
+}
+
 // next returns an error if the run is to end.
 func (i *Inference) next(ctx context.Context) error {
 	if i.tick != nil {

@@ -53,7 +53,6 @@ func (e *Evaluator) evaluateLinks(ctx context.Context, v *View, at Moment, fault
 	start := time.Now()
 	h := e.halo
 	e.turn(v)
-	e.planned = e.plan(len(e.now.stages))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.dropFar()) // nobody else reads it
@@ -62,10 +61,11 @@ func (e *Evaluator) evaluateLinks(ctx context.Context, v *View, at Moment, fault
 	if !h.nodes.alone() {
 		h.parcels.begin(ctx, at)
 		defer func() { err = errors.Join(err, h.end(ctx, err != nil)) }()
-		if err := h.meet(ctx, e.weaver); err != nil {
+		if err := h.meet(ctx, e.Inference); err != nil {
 			return nil, err
 		}
 	}
+	e.planned = e.plan(len(e.now.stages)) // nodes have said what they need
 	columns := e.data.About.Classes
 	n := int(e.data.About.Vertices) * columns
 	e.links.rows = slices.Grow(e.links.rows[:0], n)[:n] // the same each time

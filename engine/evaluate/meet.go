@@ -15,12 +15,15 @@ import (
 // meet exchanges, once a run, which rows each node needs of each owner: first how many, with
 // all nodes, then which, with the owner alone. Where blocks need 1/sqrt(degree) of sources,
 // the owner says what those of these rows are, as the weaver has them.
-func (h *halo) meet(ctx context.Context, w *weaver) error {
+func (h *halo) meet(ctx context.Context, i *Inference) error {
 	if h.met {
 		return nil
 	}
 	counts, err := h.counts(ctx)
 	if err != nil {
+		return err
+	}
+	if err := i.admit(counts); err != nil {
 		return err
 	}
 	self, what := h.nodes.Work.Self, len(h.parcels.stages)+whichRows
@@ -46,8 +49,8 @@ func (h *halo) meet(ctx context.Context, w *weaver) error {
 			return fmt.Errorf("node %s asks for rows for the evaluation: %w", h.nodes.name(node), err)
 		}
 	}
-	if w.rows.Rooted() {
-		if err := h.bringRoots(w); err != nil {
+	if i.weaver.rows.Rooted() {
+		if err := h.bringRoots(i.weaver); err != nil {
 			return err
 		}
 	}

@@ -84,11 +84,13 @@ var errCutOff = errors.New("it is cut off, or goes on after its end")
 
 // rows are those of one owner, answer after answer.
 type rows struct {
-	sample.Drawn      // Weights are valid if weighted
-	weighted     bool // the entries have weights
+	sample.Drawn        // Weights are valid if weighted
+	weighted     bool   // the entries have weights
+	most         uint64 // entries of all rows; 0: any number
 }
 
-func (r *rows) reset() {
+func (r *rows) reset(most uint64) {
+	r.most = most
 	r.Degrees, r.Indptr = r.Degrees[:0], append(r.Indptr[:0], 0)
 	r.Sources, r.Weights, r.weighted = r.Sources[:0], r.Weights[:0], false
 }
@@ -145,7 +147,9 @@ func (r *rows) decodeDegrees(b []byte, entries int64, fanout int, vertices uint3
 		if uint64(degree) > uint64(vertices)*graph.MaxRelations { // a source may occur once for each
 			return fmt.Errorf("a vertex has %d neighbours in a graph of %d", degree, vertices)
 		}
-		end += int64(sample.Kept(degree, fanout))
+		if end += int64(sample.Kept(degree, fanout)); r.most > 0 && uint64(end) > r.most {
+			return fmt.Errorf("its rows have %d entries with those before, of a graph of %d edges", end, r.most)
+		}
 		r.Degrees = append(r.Degrees, said)
 		r.Indptr = append(r.Indptr, end)
 	}

@@ -23,7 +23,7 @@ func answerOf(numbers ...uint32) (b []byte) {
 func TestDecode(t *testing.T) {
 	const one = 0x3f800000
 	var r rows
-	r.reset()
+	r.reset(0)
 	// Three rows without weights, then two with some, then one without.
 	for _, b := range [][]byte{
 		answerOf(3, 3, 0, 1, 0, 9, 7, 6, 5),
@@ -67,7 +67,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 		{"vertex 4294967295", answerOf(1, 1, 0, 1, 1<<32-1)},
 	} {
 		var r rows
-		r.reset()
+		r.reset(0)
 		if _, err := r.decode(c.b, 3, 2, 10); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, and %q was expected", c.b, err, c.want)
 		}
@@ -141,7 +141,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(answerOf(1, 1<<30, 0, 1), uint16(1), uint16(1), uint16(100))
 	f.Fuzz(func(t *testing.T, b []byte, asked, fanout, vertices uint16) {
 		var r rows
-		r.reset()
+		r.reset(0)
 		n, err := r.decode(b, int(asked), int(fanout), uint32(vertices))
 		if err != nil {
 			return

@@ -18,6 +18,9 @@ import (
 type Frontier struct {
 	Tally *peer.Tally
 	Kind  peer.Kind
+	// Edges is how many the graph has; 0: it is not known. The rows of a hop have no more together,
+	// however many answers bring them, since its vertices are distinct.
+	Edges uint64
 
 	peers  peer.Peers
 	work   peer.Work
@@ -81,7 +84,7 @@ func (f *Frontier) deal(vertices []uint32) error {
 	for i := range f.owners {
 		o := &f.owners[i]
 		o.body, o.asked, o.next = append(o.body[:0], make([]byte, prefix)...), 0, 0
-		o.rows.reset()
+		o.rows.reset(f.Edges)
 		o.ends = o.ends[:0]
 	}
 	f.of = slices.Grow(f.of[:0], len(vertices))

@@ -14,7 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
@@ -256,7 +258,7 @@ func TestLongAnswersComeInPieces(t *testing.T) {
 			t.Errorf("up to %d bytes are taken", q.Limit)
 		}
 		q.Body = q.Body[:min(len(q.Body), prefix+4*7)]
-		if err := drawer.draw(q); err != nil {
+		if err := drawer.draw(t.Context(), q); err != nil {
 			return err
 		}
 		parts := encode(&drawer.drawn, &drawer.head)
@@ -320,11 +322,11 @@ type at struct {
 	mu      []sync.Mutex
 }
 
-func (a *at) Ask(_ context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
+func (a *at) Ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
 	a.mu[node].Lock()
 	defer a.mu[node].Unlock()
 	d := a.drawers[node]
-	if err := d.draw(q); err != nil {
+	if err := d.draw(ctx, q); err != nil {
 		return nil, err
 	}
 	parts := encode(&d.drawn, &d.head)
@@ -360,6 +362,87 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	}
 }
 
+// TestAnswersKeepToTheirLimit asks for a hub three times, and takes few bytes.
+func TestAnswersKeepToTheirLimit(t *testing.T) {
+	const degree = 1000
+	hub := &graph.Shard{Shards: 1, Vertices: degree, Total: degree, Indptr: []int64{0}}
+	for u := range int32(degree) {
+		hub.Indices = append(hub.Indices, u)
+		hub.Indptr = append(hub.Indptr, degree)
+	}
+	topology, err := sample.NewTopology([]*graph.Shard{hub})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &drawer{Drawer: sample.NewDrawer(topology, sample.Options{Fanouts: []int{0}})}
+	const head = header + 3*4
+	for limit, rows := range map[int]int{
+		0: 0, head - 1: 0, head: 0, head + 4*degree - 1: 0, head + 4*degree: 1, head + 12*degree - 1: 2, head + 12*degree: 3, mostAnswer: 3,
+	} {
+		err := d.draw(t.Context(), peer.Query{Epoch: 1, Body: answerOf(0, 0, 0, 0), Limit: limit})
+		if (err == nil) != (rows > 0) || err == nil && (len(d.drawn.Degrees) != rows || len(d.drawn.Sources) != rows*degree) {
+			t.Errorf("%d rows of %d entries in %d bytes: %v", len(d.drawn.Degrees), len(d.drawn.Sources), limit, err)
+		}
+		if limit < head && !strings.Contains(err.Error(), "3 rows were asked for, which do not fit in an answer") {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRowsThatNobodyWaitsForAreNotRead draws by relation, which reads whole rows.
+func TestRowsThatNobodyWaitsForAreNotRead(t *testing.T) {
+	related := graph.EdgeValues{Related: &graph.Related{Count: 1, Of: []float32{0, 0, 0}}}
+	topology, err := sample.NewTopology([]*graph.Shard{{Shards: 1, Vertices: 3, Total: 3, Indptr: []int64{0, 3, 3, 3}, Indices: []int32{0, 1, 2}, EdgeValues: related}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	net := loopback.New(1)
+	s := Serve(net.Node(0))
+	s.Ready(topology, sample.Options{Fanouts: []int{2}, Each: [][]int{{2}}, Form: sample.Form{Relations: 1}})
+	q := peer.Query{Epoch: 1, Body: answerOf(2, 0, 0), Limit: mostAnswer}
+	got := 0
+	reply := func(...[]byte) error { got++; return nil }
+	if err := s.answer(t.Context(), 0, q, reply); err != nil || got != 1 {
+		t.Fatal(err)
+	}
+	gone := errors.New("nobody waits")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	for range 50 { // it may see that before it draws, or not
+		if err := s.answer(ctx, 0, q, reply); !errors.Is(err, gone) || errors.Is(err, peer.ErrRefused) || got != 1 {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestOwnersHaveNoMoreThanTheGraph has one say, row by row, that its vertices have more edges
+// together than there are.
+func TestOwnersHaveNoMoreThanTheGraph(t *testing.T) {
+	asks, serves := pair(t, sample.Options{Fanouts: []int{0}})
+	var own []uint32
+	for v := uint32(0); len(own) < 2; v++ {
+		if serves.topology.Near(v) {
+			own = append(own, v)
+		}
+	}
+	for degree, good := range map[uint32]bool{5: true, 6: false, 11: false} {
+		asked := 0
+		serves.peers.Answer(peer.Draws, func(_ context.Context, _ int, _ peer.Query, reply func(parts ...[]byte) error) error {
+			asked++
+			return reply(answerOf(1, degree, 0, degree), bytes.Repeat(answerOf(1), int(degree)))
+		})
+		f := asks.frontier()
+		f.Edges = 10
+		for range 2 { // hops are apart
+			asked = 0
+			err := f.Draw(t.Context(), 1, 0, 0, 0, own, &sample.Drawn{})
+			if good && (err != nil || asked != 2) || !good && (err == nil || !strings.Contains(err.Error(), "of a graph of 10 edges")) {
+				t.Errorf("two rows of %d edges: %v", degree, err)
+			}
+		}
+	}
+}
+
 // FuzzServer asks an owner whatever a peer may ask. It refuses, or answers what decode takes.
 func FuzzServer(f *testing.F) {
 	o := sample.Options{Fanouts: []int{3, 2}, Seed: 1}
@@ -374,7 +457,7 @@ func FuzzServer(f *testing.F) {
 	f.Add(uint32(0), uint32(0), uint32(0), answerOf(3, uint32(vertices)))
 	f.Add(uint32(7), uint32(0), uint32(0), answerOf(3))
 	f.Fuzz(func(t *testing.T, hop, epoch, step uint32, body []byte) {
-		q := peer.Query{Service: peer.Draws, Part: hop, Epoch: epoch, Step: step, Body: body}
+		q := peer.Query{Service: peer.Draws, Part: hop, Epoch: epoch, Step: step, Body: body, Limit: mostAnswer}
 		err := serves.server.answer(t.Context(), 2, q, func(parts ...[]byte) error {
 			b, asked := bytes.Join(parts, nil), len(body)/4-1
 			if hop == ends {
@@ -382,7 +465,7 @@ func FuzzServer(f *testing.F) {
 				return err
 			}
 			var r rows
-			r.reset()
+			r.reset(0)
 			fanout := int(binary.LittleEndian.Uint32(body)) // it is the hop's, but where any may be asked for
 			n, err := r.decode(b, asked, fanout, vertices)
 			if err == nil && n != asked {

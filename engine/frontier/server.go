@@ -65,7 +65,10 @@ func (s *Server) answer(ctx context.Context, _ int, q peer.Query, reply func(par
 		}
 		return reply(raw(d.ends))
 	}
-	if err := d.draw(q); err != nil {
+	if err := d.draw(ctx, q); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // it is no reason not to ask again
+		}
 		return fmt.Errorf("%w: draw rows of hop %d: %w", peer.ErrRefused, q.Part, err)
 	}
 	parts := encode(&d.drawn, &d.head)
@@ -99,7 +102,7 @@ func (d *drawer) inverses(q peer.Query) error {
 }
 
 // draw parses a question and samples its rows.
-func (d *drawer) draw(q peer.Query) error {
+func (d *drawer) draw(ctx context.Context, q peer.Query) error {
 	if err := check(q); err != nil {
 		return err
 	}
@@ -112,9 +115,14 @@ func (d *drawer) draw(q peer.Query) error {
 		return fmt.Errorf("a fan-out of %d was asked for, which is not that of the hop: the nodes differ in the job's recipe", got)
 	}
 	d.read(q)
-	most := mostEntries(len(d.vertices))
+	// The asker is charged for what it takes at most. Entries take four bytes at least.
+	rest := q.Limit - header - 4*len(d.vertices)
+	if rest < 0 {
+		return fmt.Errorf("%d rows were asked for, which do not fit in an answer of %d bytes", len(d.vertices), q.Limit)
+	}
+	most := min(mostEntries(len(d.vertices)), rest/4)
 	if q.Epoch != AnyFanout {
-		_, err := d.Draw(&d.drawn, uint64(q.Epoch), uint64(q.Step), int(q.Part), d.vertices, most)
+		_, err := d.Draw(ctx, &d.drawn, uint64(q.Epoch), uint64(q.Step), int(q.Part), d.vertices, most)
 		return err
 	}
 	_, err := d.DrawBy(int(got), &d.drawn, uint64(q.Epoch), uint64(q.Step), int(q.Part), d.vertices, most)

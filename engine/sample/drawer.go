@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -61,15 +62,16 @@ func (d *Drawer) Fanout(hop int) (int, bool) {
 }
 
 // Draw sets to to the rows of the first vertices, in order, and returns their number: as
-// many as have no more than most entries together. It returns an error for vertices whose
-// edges are not here, and if the first row alone is larger than most.
-func (d *Drawer) Draw(to *Drawn, epoch, step uint64, hop int, vertices []uint32, most int) (int, error) {
+// many as have no more than most entries together, and do not take too long to read. It returns
+// an error for vertices whose edges are not here, and if the first row alone is larger than
+// most. ctx ends what may take long.
+func (d *Drawer) Draw(ctx context.Context, to *Drawn, epoch, step uint64, hop int, vertices []uint32, most int) (int, error) {
 	fanout, ok := d.Fanout(hop)
 	if !ok {
 		return 0, fmt.Errorf("sample: there is no hop %d of %d", hop, len(d.fanouts))
 	}
 	if fanouts := d.o.eachOf(hop); fanouts != nil {
-		return d.drawEach(to, fanouts, vertices, min(most, math.MaxInt32), d.key(epoch, step, hop))
+		return d.drawEach(ctx, to, fanouts, vertices, min(most, math.MaxInt32), d.key(epoch, step, hop))
 	}
 	return d.DrawBy(fanout, to, epoch, step, hop, vertices, most)
 }

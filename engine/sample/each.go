@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -147,18 +148,31 @@ func (c *Counter) rowEach(sources []int32, relations []float32, fanouts []int, k
 	return len(drawn)
 }
 
+// mostRead is about how many entries are read for one answer: who asks for more rows asks again
+// for the rest. However few entries are drawn, a row is read whole, and a question may name one
+// of very many entries again and again. Tests lower it.
+var mostRead = 64 << 20
+
 // drawEach is DrawBy for fan-outs by relation. The degrees of rows are those of their drawn
-// entries, which cannot be known otherwise: no value of an entry depends on them.
-func (d *Drawer) drawEach(to *Drawn, fanouts []int, vertices []uint32, most int, key keyed.Key) (int, error) {
+// entries, which cannot be known otherwise: no value of an entry depends on them. ctx ends it
+// between rows.
+func (d *Drawer) drawEach(ctx context.Context, to *Drawn, fanouts []int, vertices []uint32, most int, key keyed.Key) (int, error) {
 	to.Degrees = slices.Grow(to.Degrees[:0], len(vertices))
 	to.Indptr = append(slices.Grow(to.Indptr[:0], len(vertices)+1), 0)
 	to.Sources = to.Sources[:0]
 	to.Weights = slices.Grow(to.Weights[:0], 1)[:0] // nil has another meaning than empty
-	for _, v := range vertices {
+	read := 0
+	for i, v := range vertices {
+		if i%group == 0 && ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
 		if int(v) >= d.t.vertices || !d.t.Near(v) {
 			return 0, fmt.Errorf("sample: the edges of vertex %d are not here", v)
 		}
 		sources, relations := d.t.Row(int(v))
+		if read += len(sources); read > mostRead && i > 0 {
+			break
+		}
 		drawn, all := d.pickEach(d.positions[:0], relations, fanouts, key.With(uint64(v)))
 		d.positions = drawn
 		kept := len(drawn)

@@ -1,6 +1,8 @@
 package sample
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -120,7 +122,7 @@ func TestEachEntryIsDrawnAsOften(t *testing.T) {
 	d := NewDrawer(to, eachOptions)
 	var drawn Drawn
 	for step := range uint64(steps) {
-		if _, err := d.Draw(&drawn, 1, step, 0, []uint32{0}, 1000); err != nil {
+		if _, err := d.Draw(t.Context(), &drawn, 1, step, 0, []uint32{0}, 1000); err != nil {
 			t.Fatal(err)
 		}
 		for _, u := range drawn.Sources {
@@ -152,7 +154,7 @@ func TestDrawersAndCountersDrawEachAlike(t *testing.T) {
 		block := &b.Blocks[len(b.Blocks)-1-h]
 		targets := block.Vertices[:block.Rows]
 		for done := 0; done < len(targets); {
-			n, err := d.Draw(&drawn, 1, 7, h, targets[done:], 300)
+			n, err := d.Draw(t.Context(), &drawn, 1, 7, h, targets[done:], 300)
 			if err != nil || n < 1 {
 				t.Fatal(n, err)
 			}
@@ -197,6 +199,33 @@ func TestDrawersAndCountersDrawEachAlike(t *testing.T) {
 	}
 	if !slices.Equal(c.Vertices(), b.Blocks[0].Vertices) {
 		t.Error("other vertices are counted")
+	}
+}
+
+// TestRowsOfHubsEndAnAnswer asks for a hub again and again: rows come as long as they are read fast,
+// and none to those who wait no longer.
+func TestRowsOfHubsEndAnAnswer(t *testing.T) {
+	before := mostRead
+	defer func() { mostRead = before }()
+	d, hubs := NewDrawer(typedTopology(t), eachOptions), make([]uint32, 1000)
+	var drawn Drawn
+	if n, err := d.Draw(t.Context(), &drawn, 1, 0, 0, hubs, 1<<30); err != nil || n != len(hubs) {
+		t.Fatalf("%d rows of %d, %v", n, len(hubs), err)
+	}
+	whole, degree := slices.Clone(drawn.Sources), d.t.Degree(0)
+	for most, rows := range map[int]int{0: 1, degree: 1, 2*degree - 1: 1, 7*degree + 3: 7} {
+		mostRead = most
+		n, err := d.Draw(t.Context(), &drawn, 1, 0, 0, hubs, 1<<30)
+		if err != nil || n != rows || len(drawn.Degrees) != rows || !slices.Equal(drawn.Sources, whole[:drawn.Indptr[rows]]) {
+			t.Errorf("%d rows of %d entries where %d are read at most, %v", n, degree, most, err)
+		}
+	}
+	mostRead = before
+	gone := errors.New("nobody waits")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	if n, err := d.Draw(ctx, &drawn, 1, 0, 0, hubs, 1<<30); !errors.Is(err, gone) || n != 0 {
+		t.Errorf("%d rows, %v", n, err)
 	}
 }
 

@@ -23,7 +23,7 @@ type elsewhere struct {
 	err     error
 }
 
-func (e *elsewhere) Draw(_ context.Context, epoch, step uint64, hop, fanout int, vertices []uint32, to *Drawn) error {
+func (e *elsewhere) Draw(ctx context.Context, epoch, step uint64, hop, fanout int, vertices []uint32, to *Drawn) error {
 	e.asked++
 	if e.err != nil {
 		return e.err
@@ -36,7 +36,7 @@ func (e *elsewhere) Draw(_ context.Context, epoch, step uint64, hop, fanout int,
 			e.t.Errorf("vertex %d was asked for, which is near", v)
 		}
 	}
-	n, err := e.drawer.Draw(to, epoch, step, hop, vertices, 1<<30)
+	n, err := e.drawer.Draw(ctx, to, epoch, step, hop, vertices, 1<<30)
 	if err == nil && n != len(vertices) {
 		e.t.Errorf("%d rows of %d", n, len(vertices))
 	}
@@ -238,7 +238,7 @@ func TestADrawerTakesWhatFits(t *testing.T) {
 	all := []uint32{4, 0, 1, 2, 3, 0}
 	var drawn Drawn
 	for most, want := range map[int]int{8: -1, 9: 1, 11: 1, 12: 3, 16: 3, 17: 4, 18: 4, 19: 5, 22: 6, 1 << 40: 6} {
-		n, err := d.Draw(&drawn, 0, 0, 0, all, most)
+		n, err := d.Draw(t.Context(), &drawn, 0, 0, 0, all, most)
 		if want < 0 {
 			if err == nil || !strings.Contains(err.Error(), "more entries than fit") {
 				t.Error(err)
@@ -249,16 +249,16 @@ func TestADrawerTakesWhatFits(t *testing.T) {
 			t.Errorf("at most %d entries: %d rows, %v, %v", most, n, drawn, err)
 		}
 	}
-	if n, err := d.Draw(&drawn, 0, 0, 1, all, 8); err != nil || n != 3 || !slices.Equal(drawn.Degrees, []int32{9, 3, 0}) || !slices.Equal(drawn.Indptr, []int64{0, 4, 7, 7}) {
+	if n, err := d.Draw(t.Context(), &drawn, 0, 0, 1, all, 8); err != nil || n != 3 || !slices.Equal(drawn.Degrees, []int32{9, 3, 0}) || !slices.Equal(drawn.Indptr, []int64{0, 4, 7, 7}) {
 		t.Errorf("%d rows, %v, %v", n, drawn, err)
 	}
 	for _, v := range []uint32{5, 9, 10, 1<<32 - 1} {
-		if _, err := d.Draw(&drawn, 0, 0, 0, []uint32{1, v}, 10); err == nil || !strings.Contains(err.Error(), "are not here") {
+		if _, err := d.Draw(t.Context(), &drawn, 0, 0, 0, []uint32{1, v}, 10); err == nil || !strings.Contains(err.Error(), "are not here") {
 			t.Errorf("vertex %d: %v", v, err)
 		}
 	}
 	for _, hop := range []int{-1, 2} {
-		if _, err := d.Draw(&drawn, 0, 0, hop, all, 100); err == nil || !strings.Contains(err.Error(), "no hop") {
+		if _, err := d.Draw(t.Context(), &drawn, 0, 0, hop, all, 100); err == nil || !strings.Contains(err.Error(), "no hop") {
 			t.Errorf("hop %d: %v", hop, err)
 		}
 	}

@@ -180,10 +180,10 @@ func TestHeld(t *testing.T) {
 	held := whole.Held(func(first uint32) bool { return first == 2 })
 	var drawn Drawn
 	d := NewDrawer(held, Options{Fanouts: []int{0}})
-	if _, err := d.Draw(&drawn, 1, 0, 0, []uint32{3, 2}, 100); err != nil || !slices.Equal(drawn.Sources, []int32{2, 0, 1}) {
+	if _, err := d.Draw(t.Context(), &drawn, 1, 0, 0, []uint32{3, 2}, 100); err != nil || !slices.Equal(drawn.Sources, []int32{2, 0, 1}) {
 		t.Errorf("drawn are %v, %v", drawn.Sources, err)
 	}
-	if _, err := d.Draw(&drawn, 1, 0, 0, []uint32{0}, 100); err == nil {
+	if _, err := d.Draw(t.Context(), &drawn, 1, 0, 0, []uint32{0}, 100); err == nil {
 		t.Error("rows of another shard are drawn")
 	}
 	if held.Near(1) || !held.Near(2) || !whole.Near(1) || held.Edges() != whole.Edges() || held.parts[0].indices != nil {

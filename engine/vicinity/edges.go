@@ -284,6 +284,12 @@ func (s *Source) askEdges(ctx context.Context, node int, to *writing, vertices [
 		if err == nil && s.relations > 0 {
 			err = t.checkRelations(s.relations)
 		}
+		if err == nil && !s.related {
+			err = t.checkDistinct()
+		}
+		if sum := uint64(to.sources.n + len(t.sources)); err == nil && s.edges > 0 && sum > s.edges {
+			err = fmt.Errorf("its rows have %d edges with those before, of a graph of %d", sum, s.edges)
+		}
 		if err != nil {
 			return fmt.Errorf("the answer of node %s is wrong: %w", s.work.Nodes[node], err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -69,18 +70,49 @@ func TestWrongAnswers(t *testing.T) {
 	}
 }
 
-// A source occurs once for each relation that leads from it.
+// A source occurs once for each relation that leads from it, and so once where there are none.
 func TestASourceTwice(t *testing.T) {
-	net, all := sourcesOf(t, shardsOf(kind{}, 9, 4), 2, []int{0, 1})
-	net.Node(1).Answer(peer.Contexts, func(_ context.Context, _ int, _ peer.Query, reply func(parts ...[]byte) error) error {
-		return reply(words(1, 0, 3, 3, 2, 3, 3))
-	})
-	e, err := all[0].Edges(t.Context(), nil, []uint32{9}, nil, nil)
+	shards := shardsOf(kind{}, 9, 4)
+	twice := func() (*Edges, error) {
+		net, all := sourcesOf(t, shards, 2, []int{0, 1})
+		net.Node(1).Answer(peer.Contexts, func(_ context.Context, _ int, _ peer.Query, reply func(parts ...[]byte) error) error {
+			return reply(words(1, 0, 3, 3, 2, 3, 3))
+		})
+		return all[0].Edges(t.Context(), nil, []uint32{9}, nil, nil)
+	}
+	if _, err := twice(); err == nil || !strings.Contains(err.Error(), "the answer of node n1 is wrong: it has a source twice") {
+		t.Error(err)
+	}
+	for _, s := range shards {
+		s.Related = &graph.Related{Count: 2}
+	}
+	e, err := twice()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if sources, _, degree, ok := RowIn([]*Edges{e}, 9); !ok || degree != 3 || !slices.Equal(sources, []int32{2, 3, 3}) {
 		t.Errorf("of vertex 9 came %v of %d: %v", sources, degree, ok)
+	}
+}
+
+// Vertices have no more edges together than the graph, however many answers bring their rows.
+func TestMoreEdgesThanTheGraphHas(t *testing.T) {
+	shards := shardsOf(kind{}, 9, 4)
+	for _, s := range shards {
+		s.Related = &graph.Related{Count: 20}
+	}
+	for degree, good := range map[uint32]bool{5: true, 6: false, 11: false} {
+		net, all := sourcesOf(t, shards, 2, []int{0, 1})
+		all[0].edges = 10
+		net.Node(1).Answer(peer.Contexts, func(_ context.Context, _ int, _ peer.Query, reply func(parts ...[]byte) error) error {
+			return reply(words(1, 0, degree, degree), words(slices.Repeat([]uint32{2}, int(degree))...))
+		})
+		for range 2 { // each call by itself
+			_, err := all[0].Edges(t.Context(), nil, []uint32{9, 11}, nil, nil)
+			if (err == nil) != good || err != nil && !strings.Contains(err.Error(), "edges with those before, of a graph of 10") {
+				t.Errorf("two rows of %d edges: %v", degree, err)
+			}
+		}
 	}
 }
 

@@ -103,7 +103,7 @@ func sourcesOf(t testing.TB, shards []*graph.Shard, nodes int, owners []int) (*l
 		if err := rows.Ready(store, work, l, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Ready(held, store, rows, work, l, ""); err != nil {
+		if err := s.Ready(held, 0, store, rows, work, l, ""); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, s)

@@ -3,6 +3,7 @@ package vicinity
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/gather"
@@ -25,6 +26,8 @@ type Source struct {
 	most   most
 	// relations is how many there are, which edges come with in place of weights; 0: they don't.
 	relations int
+	related   bool   // edges have relations, and so a row may have a source several times
+	edges     uint64 // of the graph; 0: not known
 }
 
 // most bounds the bytes of a question and of an answer: all nodes have the same. An answer
@@ -52,12 +55,14 @@ func Alone(held []*graph.Shard, store *features.Store, l peer.Layout) *Source {
 func (s *Source) Relate(relations int) { s.relations = relations }
 
 // Ready gives the source its data, once. Remote rows of features are requested through
-// rows.
-func (s *Source) Ready(held []*graph.Shard, store *features.Store, rows *gather.Source, work peer.Work, l peer.Layout, wire string) (err error) {
+// rows. edges is how many the graph has, or 0: the rows that a node is asked for at once have no
+// more together, since their vertices are distinct.
+func (s *Source) Ready(held []*graph.Shard, edges uint64, store *features.Store, rows *gather.Source, work peer.Work, l peer.Layout, wire string) (err error) {
 	if s.form, err = store.Form(wire); err != nil {
 		return err
 	}
-	s.held, s.store, s.rows, s.work, s.layout = held, store, rows, work, l
+	s.held, s.edges, s.store, s.rows, s.work, s.layout = held, edges, store, rows, work, l
+	s.related = slices.ContainsFunc(held, func(of *graph.Shard) bool { return of != nil && of.Related != nil })
 	close(s.ready)
 	return nil
 }

@@ -179,6 +179,7 @@ var (
 	errSources = errors.New("it has sources that descend, or that were not asked for")
 	errWeights = errors.New("it has weights that are no numbers")
 	errRelated = errors.New("it has edges of relations that the graph has not")
+	errTwice   = errors.New("it has a source twice in a row of a graph without relations")
 	errDegree  = errors.New("it has a row of other entries than it says that the graph has")
 )
 
@@ -236,6 +237,19 @@ func (t *table) checkRelations(relations int) error {
 	for _, x := range t.weights {
 		if !(x >= 0 && x < float32(relations)) || x != float32(int(x)) {
 			return errRelated
+		}
+	}
+	return nil
+}
+
+// checkDistinct returns an error if a row has a source twice, as only edges of different relations
+// do.
+func (t *table) checkDistinct() error {
+	for i, end := range t.indptr[1:] {
+		for e := t.indptr[i] + 1; e < end; e++ {
+			if t.sources[e] == t.sources[e-1] {
+				return errTwice
+			}
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package grappa_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -194,6 +195,44 @@ func TestTroubleWhileASceneIsBrought(t *testing.T) {
 	_, reports, err := m.Run(t.Context(), r, shards, isolation(train.Options{Threads: 1, Dataset: "d", Resume: true}), func(node int) string { return folder[node] })
 	if err != nil || traintest.Learnt(reports[1]) != traintest.Learnt(one[2:]) {
 		t.Errorf("%v\n%s\nand left alone\n%s", err, traintest.Learnt(reports[1]), traintest.Learnt(one[2:]))
+	}
+}
+
+// A node that says of each vertex that it has edges from all others is refused: there are not as
+// many.
+func TestMoreEdgesThanTheGraphHasAreRefused(t *testing.T) {
+	shards := traintest.Communities(t, 900)
+	r := traintest.Small("sage")
+	r.Epochs = 4
+	r.Sharing = apart("period=2", "loader=strict", "swept=1")
+	m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
+	all := m.Start(t, r, shards, isolation(train.Options{Threads: 1}))
+	le := binary.LittleEndian
+	for node := range all {
+		m.Net.Node(node).Answer(peer.Contexts, func(_ context.Context, _ int, q peer.Query, reply func(parts ...[]byte) error) error {
+			ranges := q.Body[4:][:8*le.Uint32(q.Body)] // of the sources that are asked for
+			var sources []byte
+			for ; len(ranges) > 0; ranges = ranges[8:] {
+				for u := le.Uint32(ranges); u < le.Uint32(ranges[4:]); u++ {
+					sources = le.AppendUint32(sources, u)
+				}
+			}
+			head, n := []byte{1, 0, 0, 0, 0, 0, 0, 0}, uint32(len(sources)/4)
+			return reply(head, le.AppendUint32(le.AppendUint32(nil, n), n), sources)
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := m.Each(func(node int) error {
+		err := all[node].Run.Train(ctx)
+		cancel()
+		return err
+	})
+	edges := 0
+	for _, s := range shards {
+		edges += len(s.Indices)
+	}
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("edges with those before, of a graph of %d", edges)) {
+		t.Error(err)
 	}
 }
 

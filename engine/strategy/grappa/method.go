@@ -46,7 +46,7 @@ var Strategy = train.Descriptor{
 		if t.Recipe.Model.Related() {
 			source.Relate(t.Recipe.Model.Relations)
 		}
-		return source.Ready(t.Data.Shards, t.Data.Features, x.Source, x.Work, x.Layout, t.Recipe.Sharing.Wire())
+		return source.Ready(t.Data.Shards, t.Data.About.Edges, t.Data.Features, x.Source, x.Work, x.Layout, t.Recipe.Sharing.Wire())
 	},
 	Cache:    func(job *strategy.Settings) int { return Of(job).Cache },
 	Forecast: forecast.Hooks{Volume: volume, Sight: newOutlook},
