@@ -62,7 +62,8 @@ func (s *Source) Ready(held []*graph.Shard, edges uint64, store *features.Store,
 		return err
 	}
 	s.held, s.edges, s.store, s.rows, s.work, s.layout = held, edges, store, rows, work, l
-	s.related = slices.ContainsFunc(held, func(of *graph.Shard) bool { return of != nil && of.Related != nil })
+	// All shards are alike. A node without any can't know.
+	s.related = !slices.ContainsFunc(held, func(of *graph.Shard) bool { return of != nil && of.Related == nil })
 	close(s.ready)
 	return nil
 }
