@@ -2,6 +2,7 @@ package embedding
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -141,7 +142,10 @@ func (t *Table) Update(rate float64, steps uint64) {
 		return
 	}
 	if !t.shared {
-		t.step.parts, _ = t.partsOf(t.step.parts, t.mine[t.turn][0], 0) // this node has written them
+		var err error
+		if t.step.parts, err = t.partsOf(t.step.parts, t.mine[t.turn][0], 0); err != nil {
+			panic(fmt.Sprintf("embedding: this node's own parts: %v", err)) // it has written them
+		}
 	}
 	t.shared = false
 	t.addUp()

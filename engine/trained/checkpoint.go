@@ -111,6 +111,9 @@ func (c *Snapshot) Fits(about *dataset.About, id string, steps int) error {
 	return nil
 }
 
+// mostEpochs is more than a job of a mesh has, and few enough to go through.
+const mostEpochs = 1 << 20
+
 // Read reads and checks the metadata.
 func (c *Snapshot) Read() (err error) {
 	if err := c.readModels(); err != nil {
@@ -128,8 +131,9 @@ func (c *Snapshot) Read() (err error) {
 		if s.Epoch < 1 || s.Step < 0 || s.Falls < 0 || s.Stayed < 0 || s.Waited < 0 {
 			return fmt.Errorf("it stands at step %d of epoch %d", s.Step, s.Epoch)
 		}
-		// A super-epoch has an epoch at least, and groups go through all of them to know what they have seen.
-		if most := min(s.Epoch, c.Recipe.Epochs+1); s.Super < 0 || s.Turned < 0 || s.Super > most || s.Turned > most || s.Halo < 0 || s.Ways < 0 {
+		// A super-epoch has an epoch at least, and groups go through all of them to know what they have
+		// seen. A job that goes on with fewer epochs has had more.
+		if most := min(s.Epoch, max(c.Recipe.Epochs+1, mostEpochs)); s.Super < 0 || s.Turned < 0 || s.Super > most || s.Turned > most || s.Halo < 0 || s.Ways < 0 {
 			return fmt.Errorf("it stands in super-epoch %d from epoch %d on, with %d ways and a halo of %d", s.Super, s.Turned, s.Ways, s.Halo)
 		}
 		if s.Best != nil && s.Best.Eval == nil {
