@@ -42,8 +42,8 @@ type Backend struct {
 
 // leaving is how a daemon ends after its node has left.
 type leaving struct {
-	left bool   // it was told to
-	end  func() // nil: there is no daemon
+	left bool   // Leave was called, without an error
+	end  func() // ends the daemon; nil if none is served
 }
 
 var _ api.Backend = (*Backend)(nil)

@@ -290,7 +290,7 @@ func TestWhatIsBorrowedBeforeThePlanIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.set(func() { w.silent = false })
-		time.Sleep(5 * time.Second)
+		<-time.After(5 * time.Second) // of virtual time: a round ends
 		if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("what an earlier start has left: %v", err)
 		}

@@ -85,14 +85,15 @@ func TestDrainDoesNotWait(t *testing.T) {
 	}
 }
 
-// Users read what to do about a program that is not there, and nothing wrong about one that is.
+// If a program is missing, the error says what to do. If the folder is missing instead, it does not blame
+// the program.
 func TestProgramsThatAreMissing(t *testing.T) {
 	for program, is := range map[string]bool{"hopmesh-nothing": false, "/nonexistent/python": false, "/bin/sh": true} {
 		for _, folder := range []string{t.TempDir(), filepath.Join(t.TempDir(), "nowhere")} {
 			_, err := launch(t.Context(), folder, []string{program, "-c", ":"}, nil, &Lines{ctx: t.Context(), to: &held{changed: make(chan struct{})}})
 			_, gone := os.Stat(folder)
 			if program == "/nonexistent/python" && gone != nil {
-				continue // which of both is missing can't be told
+				continue // both are missing, and the error may name either
 			}
 			said := err != nil && strings.Contains(err.Error(), "there is no program "+program+" on this node: name another with --python")
 			if said == is || (err == nil) != (is && gone == nil) {

@@ -203,7 +203,7 @@ func grappa() paper {
 				ours: func(m *measured) found { return deeper(m.means) },
 			},
 			{
-				what: "accuracy of a swept halo as on one machine, four groups of communities", published: "not worse", judge: atMost(0.1),
+				what: "accuracy with halo and sweep beside one machine (four groups, community shards)", published: "not worse", judge: atMost(0.1),
 				ours: func(m *measured) found { return below(pairs(m.means, "one machine", "", "halo swept")) },
 			},
 		},
@@ -351,7 +351,7 @@ func gnnpipe() paper {
 				ours: func(m *measured) found { _, best := ratios(faster(m, true), "cases"); return best },
 			},
 			{
-				what: "accuracy as with graph parallelism, one way", published: "as good where the model learns", judge: atMost(0.1),
+				what: "accuracy beside graph parallelism (one way)", published: "as good where the model learns", judge: atMost(0.1),
 				ours: func(m *measured) found { return below(pairs(m.means, "graph", "-16/", "pipe W=1")) },
 			},
 		},

@@ -101,8 +101,8 @@ func (f *Front) Expect(b *Batch, node, grain, roots int) {
 	r.limits = append(r.limits, f.bound.limit(grain, roots))
 }
 
-// announced returns how many groups a node tells of, and in how many bytes, if that is what its
-// roots allow.
+// announced returns how many groups a node announces, and in how many bytes. It returns an error
+// unless these are the groups that were dealt to the node, and no larger than their roots allow.
 func (f *Front) announced(r *run) (groups, bytes int, err error) {
 	if groups, bytes, err = f.bound.readHead(r.head[:]); err != nil {
 		return 0, 0, err
@@ -112,7 +112,7 @@ func (f *Front) announced(r *run) (groups, bytes int, err error) {
 		most += r.limits[i].bytes()
 	}
 	if groups != len(r.limits) || uint64(bytes) > most {
-		return 0, 0, fmt.Errorf("it tells of %d groups in %d bytes, and has %d groups of at most %d", groups, bytes, len(r.limits), most)
+		return 0, 0, fmt.Errorf("it announces %d groups in %d bytes, but %d groups were dealt to it, with at most %d bytes", groups, bytes, len(r.limits), most)
 	}
 	return groups, bytes, nil
 }

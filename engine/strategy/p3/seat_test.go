@@ -181,7 +181,8 @@ func (s *seat) ahead(ctx context.Context, epoch, step int, roots []uint32) error
 	return s.front.Ahead(ctx, s.batch, s.hand, step, key(epoch, step), &s.tally)
 }
 
-// draw draws the groups of another node, where that does not tell of them, and expects them elsewhere.
+// draw samples the groups of another node where nodes sample each other's. Otherwise it sets what that
+// node may send.
 func (s *seat) draw(ctx context.Context, node, epoch, step int, roots []uint32) error {
 	if node == s.node {
 		return nil

@@ -193,15 +193,7 @@ func TestEdgeFeatures(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer src.Close()
-		seen := 0
-		if err := src.Edges(t.Context(), func(b graph.EdgeBatch) error {
-			if seen += len(b.Src); len(b.Rows) != columns*len(b.Src) || len(b.Rows) > source.FeatureBatch {
-				t.Errorf("%d edges with %d features at once", len(b.Src), len(b.Rows))
-			}
-			return nil
-		}); err != nil || seen != many {
-			t.Errorf("%d edges, %v", seen, err)
-		}
+		readtest.SmallBatches(t, src, many, columns)
 	}
 	nan := float32(math.NaN())
 	strange, few := readtest.Of("(4, 1)", []float32{1, nan, 3, 4}), readtest.Of("(2, 2)", []float32{1, 2, 3, 4})

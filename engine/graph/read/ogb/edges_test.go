@@ -29,15 +29,7 @@ func TestEdgeFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer src.Close()
-	seen := 0
-	if err := src.Edges(t.Context(), func(b graph.EdgeBatch) error {
-		if seen += len(b.Src); len(b.Rows) != columns*len(b.Src) || len(b.Rows) > source.FeatureBatch {
-			t.Errorf("%d edges with %d features at once", len(b.Src), len(b.Rows))
-		}
-		return nil
-	}); err != nil || seen != many {
-		t.Errorf("%d edges, %v", seen, err)
-	}
+	readtest.SmallBatches(t, src, many, columns)
 	for want, text := range map[string]string{
 		"edge-feat.csv.gz has fewer rows than edge.csv.gz has edges":                              "1,2\n3,4\n5,6\n",
 		"edge-feat.csv.gz has more rows than edge.csv.gz has edges":                               "1,2\n3,4\n5,6\n7,8\n9,10\n",

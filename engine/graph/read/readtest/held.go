@@ -124,6 +124,22 @@ func Hold(ctx context.Context, s graph.Source) (*Held, error) {
 	return h, nil
 }
 
+// SmallBatches checks that so many edges, whose features have so many columns, come in batches of no
+// more than source.FeatureBatch values.
+func SmallBatches(t *testing.T, s graph.Source, edges, columns int) {
+	t.Helper()
+	seen := 0
+	err := s.Edges(t.Context(), func(b graph.EdgeBatch) error {
+		if seen += len(b.Src); len(b.Rows) != columns*len(b.Src) || len(b.Rows) > source.FeatureBatch {
+			t.Errorf("%d edges with %d features at once", len(b.Src), len(b.Rows))
+		}
+		return nil
+	})
+	if err != nil || seen != edges {
+		t.Errorf("%d edges, %v", seen, err)
+	}
+}
+
 // MustHold opens what is at path, reads it through twice and closes it.
 func MustHold(t *testing.T, open Opener, path string, o source.Options) *Held {
 	t.Helper()
