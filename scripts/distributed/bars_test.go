@@ -75,6 +75,7 @@ func TestBars(t *testing.T) {
 		}, "leap over DDP, later epochs, worst case", 0.6, 4, "FALLS SHORT"},
 		"the average":  {nil, "leap over DDP, later epochs, average", 0.3, 4, "holds"},
 		"first epochs": {nil, "leap over DistDGL, first epoch, worst case", 2.5 / 11, 4, "holds"},
+		"all epochs":   {nil, "leap over DistDGL, all epochs together, worst case", 7.0 / 41, 4, ""},
 		"no cache":     {nil, "leap without cache and copies over DistDGL, later epochs, worst case", 0.15, 4, "holds"},
 		"auto chose badly on two nodes": {func(c cell, r *run) bool {
 			if c.side.name == byAuto && c.nodes == 2 {
@@ -112,8 +113,10 @@ func TestFigures(t *testing.T) {
 	c := cellOf(t, models[0], byAuto)
 	f := figuresOf(c, []run{
 		{Seconds: []float64{3, 1, 2, 3}, Bytes: []uint64{90, 10, 20, 500}, Processor: []float64{9, 1, 3, 70}, Memory: 5, Accuracy: 0.5, Chosen: "leap"},
+		{Seconds: []float64{3, 1, 2, 4}, Bytes: []uint64{90, 10, 20, 500}, Processor: []float64{9, 1, 3, 70}, Memory: 5, Accuracy: 0.5, Chosen: "centric"},
+		{Seconds: []float64{3, 2, 2, 4}, Bytes: []uint64{90, 10, 20, 500}, Processor: []float64{9, 1, 3, 70}, Memory: 5, Accuracy: 0.5, Chosen: "leap"},
 	})
-	if f.first != 3 || f.later != 2 || f.bytes != 15 || f.processor != 2 || f.memory != 5 || f.chosen != "leap" || f.runs != 1 {
+	if f.first != 3 || f.later != 2 || math.Abs(f.whole-10) > 1e-9 || f.bytes != 15 || f.processor != 2 || f.memory != 5 || f.chosen != "centric or leap" || f.runs != 3 {
 		t.Errorf("%+v", f)
 	}
 }

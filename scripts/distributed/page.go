@@ -88,7 +88,7 @@ func (r report) missing(part string) (n, of int) {
 func (r report) table(part string, found all) result.Table {
 	t := result.Table{
 		Title: strings.ToUpper(part[:1]) + part[1:],
-		Head:  []string{"Graph, nodes, link", "Model", "By", "Runs", "First epoch", "Later epochs", "Over DistDGL", "Over DDP", "Sent", "Processor", "Memory", "Accuracy"},
+		Head:  []string{"Graph, nodes, link", "Model", "By", "Runs", "First epoch", "Later epochs", "All epochs", "Over DistDGL", "Over DDP", "Sent", "Processor", "Memory", "Accuracy"},
 	}
 	for _, c := range r.cells {
 		if c.part != part {
@@ -98,7 +98,7 @@ func (r report) table(part string, found all) result.Table {
 		f, ok := found.of(c, c.side.name)
 		if !ok {
 			if why := r.kept.failed(c, r.takes); why != "" {
-				t.Add(where, c.model, c.side.name, 0, "failed: "+why, "", "", "", "", "", "", "")
+				t.Add(where, c.model, c.side.name, 0, "failed: "+why, "", "", "", "", "", "", "", "")
 			}
 			continue
 		}
@@ -111,7 +111,7 @@ func (r report) table(part string, found all) result.Table {
 		}
 		dist, hasDist := found.dist(c, later)
 		ddp, hasDDP := found.ddp(c, later)
-		t.Add(where, c.model, name, f.runs, fmt.Sprintf("%.2f s", f.first), fmt.Sprintf("%.2f s", f.later), over(f.later, dist, hasDist), over(f.later, ddp, hasDDP),
+		t.Add(where, c.model, name, f.runs, fmt.Sprintf("%.2f s", f.first), fmt.Sprintf("%.2f s", f.later), fmt.Sprintf("%.2f s", f.whole), over(f.later, dist, hasDist), over(f.later, ddp, hasDDP),
 			fmt.Sprintf("%.1f MB", f.bytes/1e6), fmt.Sprintf("%.2f s", f.processor), fmt.Sprintf("%.2f GB", f.memory/1e9), fmt.Sprintf("%.3f", f.accuracy))
 	}
 	return t

@@ -261,6 +261,19 @@ func (c *Choice) settle(j *Job, all []census) {
 	c.candidates = kept
 }
 
+// fills reports whether rows of other nodes stay on some node once they have come, by any of the
+// candidates.
+func (c *Choice) fills() bool {
+	for i := range c.tried {
+		for node := range c.tried[i].loads {
+			if c.tried[i].loads[node].Keeps > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // costs returns the costs of all candidates at the known rates.
 func (c *Choice) costs() []cost {
 	costs := make([]cost, len(c.tried))

@@ -65,11 +65,12 @@ func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error)
 		if err := choice.Choose(ctx); err != nil {
 			return schedule.Entry{}, err
 		}
-		if e, worth := c.retry(epoch, "to see what is fastest: by formula it is "+choice.Chosen().Name); worth {
-			t.Log.Info("the nodes try strategies", "formula", choice.Why())
-			return e, nil
+		x := c.trial(epoch)
+		if x == nil || choice.fills() && !b.Same && x.all() > b.Steps/mostWhileRowsCome {
+			return c.entry(choice.Chosen(), choice.Why()), nil
 		}
-		return c.entry(choice.Chosen(), choice.Why()), nil
+		t.Log.Info("the nodes try strategies", "formula", choice.Why())
+		return x.entry("to see what is fastest: by formula it is " + choice.Chosen().Name), nil
 	})
 	if err != nil {
 		return nil, err
@@ -84,7 +85,22 @@ func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error)
 	if t.Options.Schedule != nil {
 		err = c.take(&e) // it comes before what a checkpoint says
 	}
+	c.watch.untried = !c.triedBy(t.Place().Epoch)
 	return c, err
+}
+
+// triedBy reports whether the schedule has had these nodes try strategies by an epoch.
+func (c *Chooser) triedBy(epoch int) bool {
+	t := c.run
+	if t.Options.Schedule == nil {
+		return c.on != nil
+	}
+	for i := range epoch {
+		if e, known := t.Options.Schedule.At(i+1, t.Sharing.Entry.Rate); known && e.Strategy == strategy.Auto {
+			return true
+		}
+	}
+	return false
 }
 
 // entry returns the entry of the schedule by which a candidate is used.
@@ -92,27 +108,42 @@ func (c *Chooser) entry(to Candidate, why string) schedule.Entry {
 	return schedule.Entry{Strategy: to.Name, Part: c.run.Options.Strategies.PartOf(to.Name, to.Dealer), Why: why}
 }
 
-// retry returns the entry of a trial that begins with an epoch, and whether it is worth it: no
-// more than a quarter of what is left goes to a trial, and where weights must be the same bits
-// nothing is timed.
-func (c *Chooser) retry(epoch int, because string) (e schedule.Entry, worth bool) {
+// trial returns the trial that begins with an epoch; nil: there is none that is worth it. No more
+// than a quarter of what is left goes to a trial, and where weights must be the same bits nothing
+// is timed.
+func (c *Chooser) trial(epoch int) *trial {
 	t, j := c.run, c.choice.job
 	tries := c.choice.tries()
 	if j.Settings.Deterministic || len(tries) == 0 {
-		return e, false
+		return nil
 	}
-	x := &trial{Steps: turnSteps, From: epoch}
+	left := j.Steps * (t.Recipe.Epochs - epoch + 1)
+	x := &trial{Steps: turnSteps(c.pace(), left/len(tries)), From: epoch}
 	for _, to := range tries {
 		x.Tries = append(x.Tries, try{to.Name, t.Options.Strategies.PartOf(to.Name, to.Dealer)})
 	}
-	if left := t.Recipe.Epochs - epoch + 1; len(tries)*x.Steps > j.Steps*left/4 {
-		return e, false
+	if x.all() > left/4 {
+		return nil
 	}
-	return schedule.Entry{Strategy: strategy.Auto, Part: x.encode(), Why: x.words() + " " + because}, true
+	return x
 }
 
-// turnSteps is how many steps a turn has.
-const turnSteps = 8
+// pace returns about how many seconds a step takes, by the latest epochs or else by formula; 0: it
+// is not known. It is the same on all nodes.
+func (c *Chooser) pace() float64 {
+	switch {
+	case len(c.watch.seconds) > 0:
+		return median(c.watch.seconds) / float64(c.choice.job.Steps)
+	case c.choice.tried != nil:
+		return c.choice.costs()[c.choice.at].seconds / float64(c.choice.job.Steps)
+	}
+	return 0
+}
+
+// mostWhileRowsCome: where rows of other nodes stay once they have come, the first epoch of a run
+// has a trial only if that takes at most one part in so many of the epoch. In a longer one, who has
+// the first turn would bring rows for the others, and seem slower.
+const mostWhileRowsCome = 10
 
 // take sets what an entry of the schedule says.
 func (c *Chooser) take(e *schedule.Entry) error {
@@ -129,6 +160,7 @@ func (c *Chooser) take(e *schedule.Entry) error {
 	if err != nil {
 		return err
 	}
+	c.watch.untried = false
 	slots, _ := c.run.Ahead()
 	on := &trying{trial: x, from: e.From, clock: newClock(x, min(slots, x.Steps/2))}
 	for _, of := range slices.Backward(x.Tries) { // the first one last, which stays in use
@@ -278,18 +310,15 @@ func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
 	}
 	because := "since a trial was interrupted"
 	if on == nil {
-		because = fmt.Sprintf("again, since epochs take %s and took %s", duration(median(c.watch.seconds)), duration(c.watch.usual))
-		if now := came(e.Rows); now < c.watch.came/2 {
-			because = fmt.Sprintf("again, since %.0f %% of the rows of other nodes come to those that need them, and %.0f %% did", 100*now, 100*c.watch.came)
-		}
+		because = c.watch.because(e.Rows)
 	}
-	next, worth := c.retry(t.Begins(e), because)
-	if !worth {
+	x := c.trial(t.Begins(e))
+	if x == nil {
 		c.on = nil
 		c.watch.tried(e.Rows)
 		return nil
 	}
-	return c.change(ctx, e, next)
+	return c.change(ctx, e, x.entry(because))
 }
 
 // decide ends a trial: the nodes exchange their times, and choose alike.

@@ -127,6 +127,60 @@ func TestAChoiceIsInTheSchedule(t *testing.T) {
 	if traintest.Learnt(repeated) != traintest.Learnt(epochs) || !slices.Equal(strategiesOf(repeated), strategiesOf(epochs)) {
 		t.Errorf("again the nodes train by %v, not %v, and learn\n%s\nand not\n%s", strategiesOf(repeated), strategiesOf(epochs), traintest.Learnt(repeated), traintest.Learnt(epochs))
 	}
+
+	// What was tried before is not tried again where nothing changes.
+	calm := &traintest.Board{Entries: slices.Clone(b.Entries[:2])}
+	if run(calm, func(uint32) int { return 1 }); len(calm.Proposed()) > 0 {
+		t.Errorf("the nodes propose entries from %v on", calm.Proposed())
+	}
+}
+
+// Rows that stay come in the first epoch, to whoever has the first turn. So nothing is tried before they
+// have come, by a run that was interrupted until then neither.
+func TestNothingIsTriedWhileRowsCome(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	r := automatic()
+	r.Sharing = strategy.Settings{Strategy: strategy.Auto}
+	r.Epochs, r.EvalEvery = 24, 24
+	owners := lopsided(len(shards), 3)
+	for _, again := range []uint32{0, 1, 2} { // the epoch in which it is interrupted
+		synctest.Test(t, func(t *testing.T) {
+			b, interrupted := new(traintest.Board), again
+			folders := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+			dir := func(node int) string { return folders[node] }
+			ctx, cancel := context.WithCancelCause(t.Context())
+			lost := errors.New("a node is lost")
+			run := func() ([][]trained.Epoch, error) {
+				m := traintest.NewMesh(3, owners)
+				slowRows(m, time.Millisecond)
+				slow := m.Net.Trouble
+				m.Net.Trouble = func(ctx context.Context, from, to int, q peer.Query) error {
+					if q.Service == peer.Offers && q.Epoch == interrupted && q.Step == 5 {
+						cancel(lost)
+					}
+					return slow(ctx, from, to, q)
+				}
+				_, reports, err := m.Run(ctx, r, shards, train.Options{Threads: 1, Schedule: b, Resume: len(b.Entries) > 0}, dir)
+				return reports, err
+			}
+			reports, err := run()
+			if interrupted > 0 {
+				if !errors.Is(err, lost) {
+					t.Fatal(err)
+				}
+				interrupted, ctx = 0, t.Context()
+				reports, err = run()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			from, last := b.Proposed(), reports[0][len(reports[0])-1]
+			if b.Entries[0].Strategy != "centric" || b.Entries[1].Strategy != "auto" || from[1] < 2 || from[1] > 5 || last.Strategy != "centric" ||
+				!strings.HasSuffix(b.Entries[1].Why, map[bool]string{true: " now that rows of other nodes have come", false: " for the first time"}[again == 0]) {
+				t.Errorf("the schedule has %+v, entries from %v on were proposed, and the last epoch is trained by %s", b.Entries, from, last.Strategy)
+			}
+		})
+	}
 }
 
 // A run that is ended amid a trial has the rest of the turns when it goes on, so it comes to the

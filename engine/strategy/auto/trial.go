@@ -9,6 +9,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/schedule"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // A trial has strategies take turns for some steps each, from the first step of an epoch on. The
@@ -33,6 +36,32 @@ const (
 	mostTries = 8
 	mostSteps = 1 << 10
 )
+
+// A turn takes at least leastSteps, and longTurn seconds where that is no more than one part in
+// longPart of what is left of the job. A step of some milliseconds says little: processors are
+// given and taken in longer slices.
+const (
+	leastSteps = 8
+	longTurn   = 0.25
+	longPart   = 20
+)
+
+// turnSteps returns how many steps a turn has if a step takes so many seconds, or 0 if that is not
+// known, and each strategy could have so many.
+func turnSteps(pace float64, left int) int {
+	if !(pace > 0) {
+		return leastSteps
+	}
+	return int(max(leastSteps, min(math.Ceil(longTurn/pace), float64(left/longPart), mostSteps)))
+}
+
+// all returns the steps of all turns.
+func (x *trial) all() int { return len(x.Tries) * x.Steps }
+
+// entry returns the entry of a schedule that begins the trial, and why it does.
+func (x *trial) entry(because string) schedule.Entry {
+	return schedule.Entry{Strategy: strategy.Auto, Part: x.encode(), Why: x.words() + " " + because}
+}
 
 func (x *trial) encode() []byte {
 	b, err := json.Marshal(x)
@@ -84,7 +113,7 @@ func (x *trial) turn(step int) (at, before int) {
 }
 
 // epochs returns how many epochs the trial takes, of so many steps each.
-func (x *trial) epochs(steps int) int { return (len(x.Tries)*x.Steps + steps - 1) / steps }
+func (x *trial) epochs(steps int) int { return (x.all() + steps - 1) / steps }
 
 // A clock has the times of a trial's steps on this node.
 type clock struct {
@@ -98,7 +127,7 @@ func newClock(x *trial, warm int) *clock {
 
 // note records how long a step took.
 func (c *clock) note(x *trial, step int, seconds float64) {
-	if step >= len(x.Tries)*x.Steps {
+	if step >= x.all() {
 		return
 	}
 	if at, before := x.turn(step); before >= c.warm {

@@ -2,6 +2,7 @@ package auto
 
 import (
 	"bytes"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,6 +37,27 @@ func TestTurns(t *testing.T) {
 	}
 	if said, err := describe(x.encode()); err != nil || said != "leap, centric and single are tried for 4 steps each" {
 		t.Errorf("%q, %v", said, err)
+	}
+}
+
+// Turns of short steps have more of them, where that is little of the job.
+func TestHowLongATurnIs(t *testing.T) {
+	for _, c := range []struct {
+		pace       float64
+		left, want int
+	}{
+		{0, 1e6, 8},
+		{1, 1e6, 8},
+		{0.01, 1e6, 25},
+		{0.01, 400, 20},
+		{0.01, 40, 8},
+		{1e-9, 1e9, 1024},
+		{math.NaN(), 1e6, 8},
+		{math.Inf(1), 1e6, 8},
+	} {
+		if got := turnSteps(c.pace, c.left); got != c.want {
+			t.Errorf("%d steps of %v s, where %d are left", got, c.pace, c.left)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package auto
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/hopmesh/hopmesh/engine/epoch"
@@ -24,6 +25,8 @@ type watch struct {
 	// came is which share of other nodes' rows came in the last trial, and was not kept from before.
 	// Where that is much less later, what was tried says little.
 	came float64
+	// untried: strategies have had no trial yet. They have one once rows have come that stay.
+	untried bool
 }
 
 // tried begins anew after a trial, in an epoch with such rows.
@@ -42,7 +45,8 @@ func came(r epoch.Rows) float64 {
 	return float64(r.Remote) / float64(r.Remote+r.Kept)
 }
 
-// note records a whole epoch and reports whether the times have changed since the last trial.
+// note records a whole epoch and reports whether it is time for a trial: for the first one, or since
+// the times have changed since the last one.
 func (w *watch) note(seconds float64, r epoch.Rows) bool {
 	if !(seconds > 0) || math.IsInf(seconds, 1) {
 		return false
@@ -51,6 +55,12 @@ func (w *watch) note(seconds float64, r epoch.Rows) bool {
 		w.seconds = w.seconds[:copy(w.seconds, w.seconds[1:])]
 	}
 	w.seconds = append(w.seconds, seconds)
+	if w.untried {
+		if w.epochs == 1 {
+			w.came = came(r)
+		}
+		return w.epochs == recent || came(r) <= w.came/2
+	}
 	if len(w.seconds) < recent {
 		return false
 	}
@@ -62,4 +72,18 @@ func (w *watch) note(seconds float64, r epoch.Rows) bool {
 		return false
 	}
 	return came(r) < w.came/2 || now > changed*w.usual || now < w.usual/changed
+}
+
+// because says why there is a trial, after an epoch with such rows.
+func (w *watch) because(r epoch.Rows) string {
+	now := came(r)
+	switch {
+	case w.untried && w.came > 0:
+		return "now that rows of other nodes have come"
+	case w.untried:
+		return "for the first time"
+	case now < w.came/2:
+		return fmt.Sprintf("again, since %.0f %% of the rows of other nodes come to those that need them, and %.0f %% did", 100*now, 100*w.came)
+	}
+	return fmt.Sprintf("again, since epochs take %s and took %s", duration(median(w.seconds)), duration(w.usual))
 }

@@ -42,6 +42,33 @@ func TestWhenStrategiesAreTriedAgain(t *testing.T) {
 	}
 }
 
+// The first trial waits until rows have come that stay, or for three epochs.
+func TestWhenStrategiesAreFirstTried(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows []epoch.Rows // of epochs
+		want int
+		why  string
+	}{
+		"nothing comes":        {[]epoch.Rows{{Local: 9}}, 1, "for the first time"},
+		"rows come once":       {[]epoch.Rows{{Remote: 900, Kept: 100}, {Remote: 100, Kept: 900}}, 2, "now that rows of other nodes have come"},
+		"rows come for longer": {[]epoch.Rows{{Remote: 900}, {Remote: 800, Kept: 100}, {Remote: 700, Kept: 200}}, 3, "now that rows of other nodes have come"},
+	} {
+		w := watch{untried: true}
+		for i, r := range c.rows {
+			if got := w.note(1, r); got != (i+1 == c.want) {
+				t.Errorf("%s: after epoch %d: %v", name, i+1, got)
+			}
+		}
+		if got := w.because(c.rows[c.want-1]); got != c.why {
+			t.Errorf("%s: %s", name, got)
+		}
+		w.tried(c.rows[0])
+		if got := noted(&w, c.rows[0], 1, 1, 1, 1, 1); got > 0 {
+			t.Errorf("%s: another trial after %d epochs", name, got)
+		}
+	}
+}
+
 // Where times never stay the same, trials become rarer.
 func TestTrialsBecomeRarer(t *testing.T) {
 	var w watch
