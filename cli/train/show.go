@@ -281,6 +281,7 @@ func sharedRows(history []api.JobEpoch) [][]string {
 	list := [][]string{
 		{"Time", output.Seconds(seconds) + " an epoch"}, {" ", phases(spent)},
 		{"Rows", fmt.Sprintf("%s local and %s remote an epoch", output.Thousands(rows.Local/uint64(n)), output.Thousands(rows.Remote/uint64(n)))},
+		{"Kept", keptRows(&rows, &sent, n)},
 		{"Sent", output.Bytes(sent.Total()/uint64(n)) + " an epoch"},
 	}
 	for some := range slices.Chunk(kinds, 4) {
@@ -290,6 +291,21 @@ func sharedRows(history []api.JobEpoch) [][]string {
 		list = append(list, []string{"Evaluation", fmt.Sprintf("%s and %s an epoch", output.Seconds(evaluating/float64(n)), output.Bytes(evaluated.Total()/uint64(n)))})
 	}
 	return slices.DeleteFunc(list, func(row []string) bool { return row[1] == "" })
+}
+
+// keptRows says how often rows of other nodes that had come before were read in an epoch, and about
+// what that saved: as much as the rows that came took. "": none was kept.
+func keptRows(rows *api.JobRows, sent *api.JobBytes, epochs int) string {
+	if rows.Kept == 0 {
+		return ""
+	}
+	kept := rows.Kept / uint64(epochs)
+	text := output.Thousands(kept) + " of the local rows an epoch had come from other nodes before"
+	if rows.Remote > 0 && sent.Feature > 0 {
+		row := float64(sent.Feature) / float64(rows.Remote)
+		text += ", which saved about " + output.Bytes(uint64(float64(kept)*row))
+	}
+	return text
 }
 
 // printSharedEpochs prints three tables that fit a terminal: accuracies and times, traffic, and

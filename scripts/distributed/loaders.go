@@ -88,7 +88,7 @@ func (m *mesh) loop(ctx context.Context, field *shape.Field, p python, c cell) (
 func (c cell) loopArguments() []string {
 	return []string{
 		"--dataset", dataset(min(c.side.copies, c.nodes-1)), "--fanouts", comma(c.fanouts),
-		"--batch", strconv.Itoa(c.batch()), "--epochs", strconv.Itoa(epochs), "--seed", strconv.Itoa(seed),
+		"--batch", strconv.Itoa(c.batch()), "--epochs", strconv.Itoa(c.epochs), "--seed", strconv.Itoa(seed),
 	}
 }
 

@@ -21,14 +21,15 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/hopmesh/hopmesh/node/bench/plot"
 	"github.com/hopmesh/hopmesh/node/bench/result"
 )
 
 // asked holds the command's flags.
 type asked struct {
-	python, program, keep, runs, only, models, out string
-	repetitions                                    int
-	show, loaders, again                           bool
+	python, program, keep, runs, only, models, out, plot string
+	repetitions                                          int
+	show, loaders, again                                 bool
 }
 
 func main() {
@@ -44,6 +45,7 @@ func main() {
 	flag.BoolVar(&a.again, "again", false, "measure anew what another version of hopmesh measured")
 	flag.BoolVar(&a.loaders, "loaders", false, "compare the loaders of batches instead, by loops that train nothing")
 	flag.StringVar(&a.out, "out", "", "write the result into a Markdown file too, with the machine and the date")
+	flag.StringVar(&a.plot, "plot", "", "draw how the sides scale into an SVG file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -64,6 +66,9 @@ func compare(ctx context.Context, a asked) error {
 	if a.loaders {
 		list = loaderCells()
 	}
+	if err := plot.Check(a.plot); err != nil {
+		return err
+	}
 	if err := result.Writable(a.out); err != nil {
 		return err
 	}
@@ -83,12 +88,14 @@ func compare(ctx context.Context, a asked) error {
 		}
 	}
 	// What was run before belongs on the page, too.
-	page := report{cells(), b.kept, b.takes, a.repetitions}.page
+	r := report{cells(), b.kept, b.takes, a.repetitions, a.plot}
 	if a.loaders {
-		page = report{list, b.kept, b.takes, a.repetitions}.loaderPage
+		r.cells = list
+		made := r.loaderPage()
+		return errors.Join(made.Print(os.Stdout), made.Write(a.out))
 	}
-	made := page()
-	return errors.Join(made.Print(os.Stdout), made.Write(a.out))
+	made := r.page()
+	return errors.Join(r.draw(), made.Print(os.Stdout), made.Write(a.out))
 }
 
 // open opens what is kept. Paths are absolute: processes at sites may be in another folder.

@@ -24,10 +24,11 @@ type mesh struct {
 	folder  string
 }
 
-// copies returns what numbers of copies beside the owner's a setup's cells have.
+// copies returns what numbers of copies beside the owner's the cells of a graph on so many nodes
+// have. They share a mesh.
 func (s setup) copies() (list []int) {
 	for _, c := range append(cells(), loaderCells()...) {
-		if n := min(c.side.copies, s.nodes-1); c.setup == s && c.side.framework == "" && !slices.Contains(list, n) {
+		if n := min(c.side.copies, s.nodes-1); c.data == s.data && c.nodes == s.nodes && c.side.framework == "" && !slices.Contains(list, n) {
 			list = append(list, n)
 		}
 	}
@@ -145,7 +146,7 @@ func (m *mesh) train(ctx context.Context, field *shape.Field, c cell) (r run, er
 			return err
 		}
 		meter.end(&r)
-		if err := fill(&r, j); err != nil {
+		if err := fill(&r, j, c.epochs); err != nil {
 			return err
 		}
 		return on.RemoveJob(ctx, id.ID)
@@ -154,7 +155,7 @@ func (m *mesh) train(ctx context.Context, field *shape.Field, c cell) (r run, er
 }
 
 // fill takes from a job what it says of itself.
-func fill(r *run, j api.Job) error {
+func fill(r *run, j api.Job, epochs int) error {
 	if j.State != "done" || len(j.History) != epochs {
 		return fmt.Errorf("job %s is %s after %d epochs: %s", j.ID, j.State, len(j.History), j.Error)
 	}

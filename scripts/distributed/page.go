@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/stats"
+	"github.com/hopmesh/hopmesh/node/bench/plot"
 	"github.com/hopmesh/hopmesh/node/bench/result"
 )
 
@@ -15,6 +16,7 @@ type report struct {
 	kept        history
 	takes       takes
 	repetitions int
+	picture     string // of how the sides scale; "": none
 }
 
 func (r report) page() *result.Page {
@@ -25,16 +27,20 @@ func (r report) page() *result.Page {
 		t.Add(b.line()...)
 	}
 	p.Table(t)
+	p.Picture(r.picture, "how many times as fast as one node several are, ours and theirs")
 	for _, part := range parts {
 		p.Table(r.table(part, found))
 	}
 	p.Text("## Protocol")
-	p.Text("It was fixed before anything was measured.")
+	p.Text("It was fixed before anything was measured, but for what the last paragraph says.")
 	for _, w := range words() {
 		p.Text(w)
 	}
 	return p
 }
+
+// draw draws the picture, if there is to be one.
+func (r report) draw() error { return chart(r.found(&result.Page{})).Draw(r.picture) }
 
 // found returns the figures of the cells that were run, and notes on a page what is missing, how busy
 // the machine was, and which versions ran.
@@ -88,7 +94,7 @@ func (r report) missing(part string) (n, of int) {
 func (r report) table(part string, found all) result.Table {
 	t := result.Table{
 		Title: strings.ToUpper(part[:1]) + part[1:],
-		Head:  []string{"Graph, nodes, link", "Model", "By", "Runs", "First epoch", "Later epochs", "All epochs", "Over DistDGL", "Over DDP", "Sent", "Processor", "Memory", "Accuracy"},
+		Head:  []string{"Graph, nodes, link", "Model", "By", "Runs", "First epoch", "Second", "Later epochs", "All epochs", "Over DistDGL", "Over DDP", "Sent", "Processor", "Memory", "Accuracy"},
 	}
 	for _, c := range r.cells {
 		if c.part != part {
@@ -98,7 +104,7 @@ func (r report) table(part string, found all) result.Table {
 		f, ok := found.of(c, c.side.name)
 		if !ok {
 			if why := r.kept.failed(c, r.takes); why != "" {
-				t.Add(where, c.model, c.side.name, 0, "failed: "+why, "", "", "", "", "", "", "", "")
+				t.Add(where, c.model, c.side.name, 0, "failed: "+why, "", "", "", "", "", "", "", "", "")
 			}
 			continue
 		}
@@ -111,10 +117,49 @@ func (r report) table(part string, found all) result.Table {
 		}
 		dist, hasDist := found.dist(c, later)
 		ddp, hasDDP := found.ddp(c, later)
-		t.Add(where, c.model, name, f.runs, fmt.Sprintf("%.2f s", f.first), fmt.Sprintf("%.2f s", f.later), fmt.Sprintf("%.2f s", f.whole), over(f.later, dist, hasDist), over(f.later, ddp, hasDDP),
+		t.Add(where, c.model, name, f.runs, fmt.Sprintf("%.2f s", f.first), fmt.Sprintf("%.2f s", f.second), fmt.Sprintf("%.2f s", f.later), fmt.Sprintf("%.2f s", f.whole), over(f.later, dist, hasDist), over(f.later, ddp, hasDDP),
 			fmt.Sprintf("%.1f MB", f.bytes/1e6), fmt.Sprintf("%.2f s", f.processor), fmt.Sprintf("%.2f GB", f.memory/1e9), fmt.Sprintf("%.3f", f.accuracy))
 	}
 	return t
+}
+
+// chart draws how many times as fast as one node of the same side several are. leap is compared with
+// single, by which we train on one.
+func chart(found all) *plot.Chart {
+	c := &plot.Chart{Title: "Later epochs over those of one node, 400 Mbit/s", Series: []string{byMETIS, byDDP, byLeap}}
+	marks := make([][]plot.Mark, len(c.Series))
+	for _, m := range ends {
+		for _, n := range []int{2, 4, 8} {
+			at := usual
+			at.nodes = n
+			if n == 8 {
+				at.cores /= 2
+			}
+			one := at
+			one.nodes, one.cores = 1, cores
+			label := fmt.Sprintf("%s, %d nodes", m, n)
+			if at.cores != cores {
+				label += " of half the share"
+			}
+			c.Rows = append(c.Rows, label)
+			for i, name := range c.Series {
+				mark := plot.Mark{Missing: true}
+				base := name
+				if name == byLeap {
+					base = "single"
+				}
+				several, ok := found.of(cell{setup: at, model: m}, name)
+				alone, had := found.of(cell{setup: one, model: m}, base)
+				if ok && had {
+					x := alone.later / several.later
+					mark = plot.Mark{Value: x, Label: fmt.Sprintf("%.2f", x)}
+				}
+				marks[i] = append(marks[i], mark)
+			}
+		}
+	}
+	c.Panels = []plot.Panel{{Marks: marks}}
+	return c
 }
 
 func over(a, b float64, ok bool) string {

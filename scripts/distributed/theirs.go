@@ -105,7 +105,7 @@ func (j job) arguments(machines string) []string {
 	}
 	args := []string{
 		j.side.framework, "--graph", graph, "--machines", machines, "--weights", j.weights, "--hidden", strconv.Itoa(j.hidden), "--classes", strconv.Itoa(j.classes),
-		"--fanouts", comma(j.fanouts), "--batch", strconv.Itoa(j.batch() / j.nodes), "--epochs", strconv.Itoa(epochs), "--seed", strconv.Itoa(seed), "--rate", fmt.Sprint(rate),
+		"--fanouts", comma(j.fanouts), "--batch", strconv.Itoa(j.batch() / j.nodes), "--epochs", strconv.Itoa(j.epochs), "--seed", strconv.Itoa(seed), "--rate", fmt.Sprint(rate),
 	}
 	if j.side.loop {
 		args = append(args, "--loop")

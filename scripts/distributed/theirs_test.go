@@ -132,16 +132,16 @@ func TestFill(t *testing.T) {
 		j.History[i].Seconds = float64(i + 1)
 	}
 	var r run
-	if err := fill(&r, j); err == nil {
+	if err := fill(&r, j, epochs); err == nil {
 		t.Error("a job without a test accuracy")
 	}
 	j.History[epochs-1].TestAccuracy, j.History[epochs-1].Strategy = &half, "centric"
 	r = run{}
-	if err := fill(&r, j); err != nil || r.Accuracy != 0.5 || r.Chosen != "centric" || len(r.Seconds) != epochs || r.Seconds[1] != 2 {
+	if err := fill(&r, j, epochs); err != nil || r.Accuracy != 0.5 || r.Chosen != "centric" || len(r.Seconds) != epochs || r.Seconds[1] != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	j.State, j.Error = "failed", "no memory"
-	if err := fill(&r, j); err == nil || !strings.Contains(err.Error(), "no memory") {
+	if err := fill(&r, j, epochs); err == nil || !strings.Contains(err.Error(), "no memory") {
 		t.Error(err)
 	}
 }

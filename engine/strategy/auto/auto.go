@@ -261,17 +261,10 @@ func (c *Choice) settle(j *Job, all []census) {
 	c.candidates = kept
 }
 
-// fills reports whether rows of other nodes stay on some node once they have come, by any of the
-// candidates.
+// fills reports whether rows of other nodes stay on some node once they have come, by the strategy
+// in use.
 func (c *Choice) fills() bool {
-	for i := range c.tried {
-		for node := range c.tried[i].loads {
-			if c.tried[i].loads[node].Keeps > 0 {
-				return true
-			}
-		}
-	}
-	return false
+	return c.tried != nil && slices.ContainsFunc(c.tried[c.at].loads, func(l Load) bool { return l.Keeps > 0 })
 }
 
 // costs returns the costs of all candidates at the known rates.

@@ -118,7 +118,7 @@ func (c *Chooser) trial(epoch int) *trial {
 		return nil
 	}
 	left := j.Steps * (t.Recipe.Epochs - epoch + 1)
-	x := &trial{Steps: turnSteps(c.pace(), left/len(tries)), From: epoch}
+	x := &trial{Steps: turnSteps(c.watch.least()/float64(j.Steps), left/len(tries)), From: epoch}
 	for _, to := range tries {
 		x.Tries = append(x.Tries, try{to.Name, t.Options.Strategies.PartOf(to.Name, to.Dealer)})
 	}
@@ -126,18 +126,6 @@ func (c *Chooser) trial(epoch int) *trial {
 		return nil
 	}
 	return x
-}
-
-// pace returns about how many seconds a step takes, by the latest epochs or else by formula; 0: it
-// is not known. It is the same on all nodes.
-func (c *Chooser) pace() float64 {
-	switch {
-	case len(c.watch.seconds) > 0:
-		return median(c.watch.seconds) / float64(c.choice.job.Steps)
-	case c.choice.tried != nil:
-		return c.choice.costs()[c.choice.at].seconds / float64(c.choice.job.Steps)
-	}
-	return 0
 }
 
 // mostWhileRowsCome: where rows of other nodes stay once they have come, the first epoch of a run
@@ -305,20 +293,19 @@ func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
 	case c.Trying(e.Epoch) && on.clock.whole():
 		c.watch.tried(e.Rows)
 		return c.decide(ctx, e)
-	case on == nil && !c.watch.note(e.Seconds, e.Rows):
+	case c.Trying(e.Epoch): // it was interrupted
+		c.on, c.watch.untried = nil, true
+		return nil
+	case !c.watch.note(e.Seconds, e.Rows):
 		return nil
 	}
-	because := "since a trial was interrupted"
-	if on == nil {
-		because = c.watch.because(e.Rows)
-	}
-	x := c.trial(t.Begins(e))
-	if x == nil {
-		c.on = nil
-		c.watch.tried(e.Rows)
+	begins := t.Begins(e)
+	x := c.trial(begins)
+	if x == nil || begins+x.epochs(c.choice.job.Steps)+begins-e.Epoch > t.Recipe.Epochs {
+		c.watch.tried(e.Rows) // it would end too late for what it shows to be followed
 		return nil
 	}
-	return c.change(ctx, e, x.entry(because))
+	return c.change(ctx, e, x.entry(c.watch.because(e.Rows)))
 }
 
 // decide ends a trial: the nodes exchange their times, and choose alike.

@@ -37,22 +37,22 @@ const (
 	mostSteps = 1 << 10
 )
 
-// A turn takes at least leastSteps, and longTurn seconds where that is no more than one part in
-// longPart of what is left of the job. A step of some milliseconds says little: processors are
-// given and taken in longer slices.
+// A turn has at least leastSteps. It takes up to longTurn seconds, as long as all turns together are
+// no more than one part in longPart of what is left of the job. A step of some milliseconds says
+// little: processors are given and taken in longer slices.
 const (
 	leastSteps = 8
 	longTurn   = 0.25
 	longPart   = 20
 )
 
-// turnSteps returns how many steps a turn has if a step takes so many seconds, or 0 if that is not
-// known, and each strategy could have so many.
-func turnSteps(pace float64, left int) int {
+// turnSteps returns how many steps a turn has. pace is how many seconds a step takes, 0 if that is
+// not known, and share is what each strategy would have of the steps that are left.
+func turnSteps(pace float64, share int) int {
 	if !(pace > 0) {
 		return leastSteps
 	}
-	return int(max(leastSteps, min(math.Ceil(longTurn/pace), float64(left/longPart), mostSteps)))
+	return int(max(leastSteps, min(math.Ceil(longTurn/pace), float64(share/longPart), mostSteps)))
 }
 
 // all returns the steps of all turns.

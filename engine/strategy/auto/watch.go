@@ -3,6 +3,7 @@ package auto
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/epoch"
 )
@@ -16,16 +17,18 @@ const (
 	mostRest = 1 << 12
 )
 
-// A watch decides by the times of epochs when strategies are tried again.
+// A watch decides when strategies are tried, by the times of epochs and the rows that come in them.
 type watch struct {
 	seconds []float64 // of the latest epochs with the strategy in use
 	epochs  int       // with it
 	usual   float64   // seconds of an epoch when it was new; 0: not known yet
 	rest    int       // epochs without another trial
-	// came is which share of other nodes' rows came in the last trial, and was not kept from before.
-	// Where that is much less later, what was tried says little.
+	// came is which share of other nodes' rows came in the last trial or, before there is one, in the
+	// run's first whole epoch. Other rows were kept from before. Where the share is much less later,
+	// what was tried says little.
 	came float64
-	// untried: strategies have had no trial yet. They have one once rows have come that stay.
+	// untried: no trial has ended yet. There is one once half as many rows come as in the first epoch,
+	// or after some epochs.
 	untried bool
 }
 
@@ -37,6 +40,14 @@ func (w *watch) tried(r epoch.Rows) {
 // renew begins anew with another strategy.
 func (w *watch) renew() { w.seconds, w.epochs, w.usual = w.seconds[:0], 0, 0 }
 
+// least returns the seconds of the fastest of the latest epochs; 0: there is none yet.
+func (w *watch) least() float64 {
+	if len(w.seconds) == 0 {
+		return 0
+	}
+	return slices.Min(w.seconds)
+}
+
 // came returns the share of other nodes' rows that came from them.
 func came(r epoch.Rows) float64 {
 	if r.Remote == 0 {
@@ -45,8 +56,8 @@ func came(r epoch.Rows) float64 {
 	return float64(r.Remote) / float64(r.Remote+r.Kept)
 }
 
-// note records a whole epoch and reports whether it is time for a trial: for the first one, or since
-// the times have changed since the last one.
+// note records a whole epoch and reports whether it is time for a trial: there was none yet, or
+// epochs have changed since.
 func (w *watch) note(seconds float64, r epoch.Rows) bool {
 	if !(seconds > 0) || math.IsInf(seconds, 1) {
 		return false
@@ -56,7 +67,7 @@ func (w *watch) note(seconds float64, r epoch.Rows) bool {
 	}
 	w.seconds = append(w.seconds, seconds)
 	if w.untried {
-		if w.epochs == 1 {
+		if w.came == 0 {
 			w.came = came(r)
 		}
 		return w.epochs == recent || came(r) <= w.came/2
@@ -78,10 +89,10 @@ func (w *watch) note(seconds float64, r epoch.Rows) bool {
 func (w *watch) because(r epoch.Rows) string {
 	now := came(r)
 	switch {
-	case w.untried && w.came > 0:
+	case w.untried && now <= w.came/2 && w.came > 0:
 		return "now that rows of other nodes have come"
 	case w.untried:
-		return "for the first time"
+		return "since no trial has ended yet"
 	case now < w.came/2:
 		return fmt.Sprintf("again, since %.0f %% of the rows of other nodes come to those that need them, and %.0f %% did", 100*now, 100*w.came)
 	}

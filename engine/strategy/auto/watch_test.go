@@ -49,9 +49,9 @@ func TestWhenStrategiesAreFirstTried(t *testing.T) {
 		want int
 		why  string
 	}{
-		"nothing comes":        {[]epoch.Rows{{Local: 9}}, 1, "for the first time"},
+		"nothing comes":        {[]epoch.Rows{{Local: 9}}, 1, "since no trial has ended yet"},
 		"rows come once":       {[]epoch.Rows{{Remote: 900, Kept: 100}, {Remote: 100, Kept: 900}}, 2, "now that rows of other nodes have come"},
-		"rows come for longer": {[]epoch.Rows{{Remote: 900}, {Remote: 800, Kept: 100}, {Remote: 700, Kept: 200}}, 3, "now that rows of other nodes have come"},
+		"rows come for longer": {[]epoch.Rows{{Remote: 900}, {Remote: 800, Kept: 100}, {Remote: 700, Kept: 200}}, 3, "since no trial has ended yet"},
 	} {
 		w := watch{untried: true}
 		for i, r := range c.rows {
