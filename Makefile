@@ -335,7 +335,7 @@ bench-typed: $(PEERS) ## steps of an R-GCN on a typed graph beside DGL's, by one
 
 .PHONY: bench-distributed
 bench-distributed: build $(PEERS) ## beside DistDGL and DDP on shaped nodes; goes on where it stopped (needs root; ONLY=headline takes 15 minutes)
-	$(GO) run ./scripts/distributed -python $(PEERS)/bin/python -only '$(or $(ONLY),all)' $(call page,-out,distributed)
+	$(GO) run ./scripts/distributed -python $(PEERS)/bin/python -only '$(or $(ONLY),all)' $(call page,-out,distributed) $(if $(RESULTS),-plot $(RESULTS)/distributed.svg)
 
 .PHONY: reproduce
 reproduce: build ## claims of the three papers beside our figures; goes on where it stopped, some six hours (needs root; PAPER=leapgnn,grappa,gnnpipe selects)

@@ -45,6 +45,7 @@ func SharedJob() api.Job {
 	second.Slots, second.Bytes.Model = 3, 6<<20
 	third.Why, third.Slots, third.Bytes.Model = second.Why, 2, 4<<20
 	third.TrainAccuracy, third.ValAccuracy, third.TestAccuracy, third.Eval = nil, nil, nil, nil
+	third.Rows.Kept = 900_000
 	j := Running()
 	j.Strategy, j.Why, j.Nodes = "auto", "nodes choose by what they measure", []string{"alpha", "beta", "gamma"}
 	j.History, j.Problems = []api.JobEpoch{first, second, third}, nil

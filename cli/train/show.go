@@ -281,7 +281,7 @@ func sharedRows(history []api.JobEpoch) [][]string {
 	list := [][]string{
 		{"Time", output.Seconds(seconds) + " an epoch"}, {" ", phases(spent)},
 		{"Rows", fmt.Sprintf("%s local and %s remote an epoch", output.Thousands(rows.Local/uint64(n)), output.Thousands(rows.Remote/uint64(n)))},
-		{"Kept", keptRows(&rows, &sent, n)},
+		{"Kept", keptRows(history)},
 		{"Sent", output.Bytes(sent.Total()/uint64(n)) + " an epoch"},
 	}
 	for some := range slices.Chunk(kinds, 4) {
@@ -293,17 +293,25 @@ func sharedRows(history []api.JobEpoch) [][]string {
 	return slices.DeleteFunc(list, func(row []string) bool { return row[1] == "" })
 }
 
-// keptRows says how often rows of other nodes that had come before were read in an epoch, and about
-// what that saved: as much as the rows that came took. "": none was kept.
-func keptRows(rows *api.JobRows, sent *api.JobBytes, epochs int) string {
-	if rows.Kept == 0 {
+// keptRows says how many rows that an epoch needed had come from other nodes in an epoch before, and
+// about how many bytes they would have taken. "": none was kept. The epoch with the fewest bytes for a
+// row says what one takes: others may have brought rows before they were needed.
+func keptRows(history []api.JobEpoch) string {
+	var kept uint64
+	row := 0.0
+	for _, e := range history {
+		kept += e.Rows.Kept
+		if of := float64(e.Bytes.Feature) / float64(max(1, e.Rows.Remote)); e.Rows.Remote > 0 && of > 0 && (row == 0 || of < row) {
+			row = of
+		}
+	}
+	if kept == 0 {
 		return ""
 	}
-	kept := rows.Kept / uint64(epochs)
-	text := output.Thousands(kept) + " of the local rows an epoch had come from other nodes before"
-	if rows.Remote > 0 && sent.Feature > 0 {
-		row := float64(sent.Feature) / float64(rows.Remote)
-		text += ", which saved about " + output.Bytes(uint64(float64(kept)*row))
+	kept /= uint64(len(history))
+	text := output.Thousands(kept) + " rows an epoch had come before"
+	if row > 0 {
+		text += ", about " + output.Bytes(uint64(float64(kept)*row))
 	}
 	return text
 }

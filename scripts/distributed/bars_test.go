@@ -94,7 +94,7 @@ func TestBars(t *testing.T) {
 				r.Memory = 3e9
 			}
 			return true
-		}, "memory of all our processes over DistDGL's, worst case and strategy", 0.75, 4, "FALLS SHORT"},
+		}, "memory of all our processes over DistDGL's, worst case and strategy but p3", 0.75, 4, "FALLS SHORT"},
 		"half of the cases": {func(c cell, _ *run) bool { return c.side.name != byBare || c.layers == 2 },
 			"leap without cache and copies over DistDGL, later epochs, worst case", 0.15, 2, "holds so far"},
 		"nothing to compare with": {func(c cell, _ *run) bool { return c.side.framework != "ddp" }, "leap over DDP, later epochs, average", 0, 0, "not measured"},

@@ -101,6 +101,9 @@ func (r report) table(part string, found all) result.Table {
 			continue
 		}
 		where := fmt.Sprintf("%s, %d, %s", c.data.name, c.nodes, c.bound())
+		if c.epochs != epochs {
+			where += fmt.Sprintf(", %d epochs", c.epochs)
+		}
 		f, ok := found.of(c, c.side.name)
 		if !ok {
 			if why := r.kept.failed(c, r.takes); why != "" {
@@ -126,7 +129,7 @@ func (r report) table(part string, found all) result.Table {
 // chart draws how many times as fast as one node of the same side several are. leap is compared with
 // single, by which we train on one.
 func chart(found all) *plot.Chart {
-	c := &plot.Chart{Title: "Later epochs over those of one node, 400 Mbit/s", Series: []string{byMETIS, byDDP, byLeap}}
+	c := &plot.Chart{Title: "How many times as fast as one node, 400 Mbit/s", Series: []string{byMETIS, byDDP, byLeap}}
 	marks := make([][]plot.Mark, len(c.Series))
 	for _, m := range ends {
 		for _, n := range []int{2, 4, 8} {

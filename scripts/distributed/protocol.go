@@ -50,6 +50,11 @@ var (
 	rmat     = data{name: "R-MAT 2^15", vertices: 1 << 15, edges: 20 << 15}
 )
 
+const (
+	rmatFeatures = 100
+	rmatClasses  = 47
+)
+
 // dataset is the name of a graph's dataset with so many copies of each shard beside the owner's.
 func dataset(copies int) string { return fmt.Sprint("copies", copies) }
 
@@ -58,7 +63,7 @@ func (g data) request(copies int) api.GenerateRequest {
 		Replicas: &copies, Seed: seed, Undirected: g.undirected,
 	}}
 	if g.preset == "" { // as wide as the usual graph, with as many classes
-		r.Kind, r.Vertices, r.Edges, r.Features, r.Classes = "rmat", g.vertices, g.edges, 100, 47
+		r.Kind, r.Vertices, r.Edges, r.Features, r.Classes = "rmat", g.vertices, g.edges, rmatFeatures, rmatClasses
 	}
 	return r
 }
@@ -127,6 +132,7 @@ const (
 	byDDP   = "DGL + DDP"
 	byLeap  = "leap"
 	byAuto  = "auto"
+	byP3    = "p3"
 	byBare  = "leap, no cache, no copies"
 )
 
@@ -137,7 +143,7 @@ var sides = []side{
 	{name: byLeap, strategy: "leap", copies: 1, exact: true},
 	{name: byAuto, strategy: "auto", copies: 1},
 	{name: "centric", strategy: "centric", copies: 1, exact: true},
-	{name: "p3", strategy: "p3", copies: 1, exact: true},
+	{name: byP3, strategy: "p3", copies: 1, exact: true},
 	{name: "single", strategy: "single", copies: 1, exact: true},
 	{name: "grappa", strategy: "grappa", copies: 1, other: true},
 	{name: byBare, strategy: "leap", set: []api.Setting{{Key: "leap.cache", Value: "off"}}},
@@ -197,11 +203,11 @@ func cells() (list []cell) {
 		}
 	}
 	add("headline", usual, models, byMETIS, byDDP, byLeap)
-	add("strategies", usual, models, byAuto, "centric", "p3", "grappa")
+	add("strategies", usual, models, byAuto, "centric", byP3, "grappa")
 	add("cut", usual, models, byOwn)
 	add("copies", usual, models, byBare)
 	add("copies", usual, ends, "leap, no copies", "leap, no cache")
-	all := []string{byMETIS, byDDP, byLeap, byAuto, "centric", "p3", "single"}
+	all := []string{byMETIS, byDDP, byLeap, byAuto, "centric", byP3, "single"}
 	for _, r := range []uint64{1_000_000_000, shape.Free} {
 		s := usual
 		s.rate = r
@@ -226,7 +232,7 @@ func cells() (list []cell) {
 	for _, g := range []data{products, arxiv} {
 		s := usual
 		s.data, s.epochs = g, longer
-		add("choice", s, ends[:1], byLeap, byAuto, "centric", "p3")
+		add("choice", s, ends[:1], byLeap, byAuto, "centric", byP3)
 	}
 	return list
 }
@@ -291,19 +297,21 @@ func words() []string {
 	return []string{
 		fmt.Sprintf("All sides train GraphSAGE with mean aggregation by Adam (learning rate %g), without dropout and weight decay, "+
 			"with %d training vertices a step over all nodes. Models are written as layers x hidden width; fan-outs are 10,10 and 15,10,5. "+
-			"The usual graph is `dataset generate --preset products --scale 0.06 --seed 1`. Other graphs are presets at the scale that their name has, with the same seed, those of arxiv with mirrored edges. "+
+			"The usual graph is `dataset generate --preset products --scale 0.06 --seed 1`. Those of arxiv and reddit are presets, too, at the scale that their name has, that of arxiv with mirrored edges. "+
 			"Initial weights have the distribution of PyTorch's `Linear` on all sides. Each side trains %d epochs from seed %d.", rate, batch, epochs, seed),
 		fmt.Sprintf("Each node is a network namespace with a link of the rate in the table and %g of a core, for eight nodes half of that. "+
 			"The namespaces and the shares are the same for all sides. A link without a bound has a rate that this machine can't reach. Each run starts its own processes; sides take turns, and a repetition has all of them.", cores),
 		"DistDGL is DGL 2.1.0 with PyTorch 2.2.1: a server and a trainer a node, no separate samplers, one thread. PyTorch's usual wheel has CUDA libraries, which are loaded and not used. Seed vertices are dealt by `node_split`, nearly all to the node that has them. " +
 			"Its graph is cut by METIS, with training vertices and edges balanced, or as our shards lie. DGL + DDP has the whole graph on every rank and DGL's own sampler.",
 		"Our shards have one copy beside their owner's, which is the default, unless a row says otherwise. All other settings are defaults: leap, centric and grappa keep rows of other nodes as far as memory has room (leap.cache=auto), unless a row says that there is no cache. grappa is another algorithm: its gradients are not those of one machine.",
-		"Times are those of the slowest rank, without evaluation and set-up. *Later epochs* is the median of the second to the last epoch over all repetitions, *first epoch* the median over repetitions, and *all epochs* that of their sums, and *second* that of the second alone, in which nodes that keep rows also fetch the last of them, once. Ratios are of later epochs. " +
+		"Times are those of the slowest rank, without evaluation and set-up. *Later epochs* is the median of the second to the last epoch over all repetitions, *first epoch* the median over repetitions, and *all epochs* that of their sums, and *second* that of the second alone, in which nodes that keep rows fetch the rest, once, as a rule. Ratios are of later epochs. " +
 			"Bytes are sent by all nodes' interfaces in an epoch, and processor time is that of all processes; both are medians of epochs that are neither the first nor the last. " +
 			"Memory is the highest sum of all processes' proportional set sizes, read every half a second: of ours during the whole job with its evaluation, of theirs from their start to the end of the last epoch. " +
 			"Accuracy is that on all test vertices after the last epoch, with all neighbours.",
-		fmt.Sprintf("Added after the first results: the second epoch and all epochs, the bars without a limit, rows of p3, the R-MAT graph (%d vertices, %d edges, as wide as the usual one), and the part choice, whose jobs have %d epochs: %d are too few for auto to try strategies, so that by them it follows its formula. "+
-			"All graphs but R-MAT have planted communities, of which shards are made. Amazon Computers and Coauthor CS are left out, since 20 training vertices of each class are one step an epoch. "+
-			"Where ours were measured anew by a later version, theirs are those of before, and the turns are among ours.", rmat.vertices, rmat.edges, longer, epochs),
+		fmt.Sprintf("Added after the first results: the columns of the second and of all epochs; bars without a limit; p3, which auto's bar takes for one of our exact strategies and whose memory has a line of its own; "+
+			"the R-MAT graph (`dataset generate --kind rmat --vertices %d --edges %d --features %d --classes %d --seed %d`, of which some edges are equal and merged); "+
+			"and the part choice, whose jobs have %d epochs: %d are too few for auto to try strategies, so that by them it follows its formula. "+
+			"All graphs but R-MAT have planted communities. Amazon Computers and Coauthor CS are left out, since 20 training vertices of each class are one step an epoch. "+
+			"Where ours were measured anew or added, theirs are those of before, and only ours took turns.", rmat.vertices, rmat.edges, rmatFeatures, rmatClasses, seed, longer, epochs),
 	}
 }

@@ -293,7 +293,7 @@ func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
 	case c.Trying(e.Epoch) && on.clock.whole():
 		c.watch.tried(e.Rows)
 		return c.decide(ctx, e)
-	case c.Trying(e.Epoch): // it was interrupted
+	case on != nil: // it was interrupted, or nobody followed what it has shown
 		c.on, c.watch.untried = nil, true
 		return nil
 	case !c.watch.note(e.Seconds, e.Rows):
@@ -301,7 +301,7 @@ func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
 	}
 	begins := t.Begins(e)
 	x := c.trial(begins)
-	if x == nil || begins+x.epochs(c.choice.job.Steps)+begins-e.Epoch > t.Recipe.Epochs {
+	if x == nil || begins+x.epochs(c.choice.job.Steps)-1+begins-e.Epoch > t.Recipe.Epochs {
 		c.watch.tried(e.Rows) // it would end too late for what it shows to be followed
 		return nil
 	}

@@ -257,6 +257,13 @@ func TestHalfATrialDecidesNothing(t *testing.T) {
 	r := automatic()
 	r.Batch, r.Epochs, r.EvalEvery = 240, 40, 40
 	owners := lopsided(len(shards), 3)
+	for _, last := range []uint32{3, 4} { // the trial ends with epoch 4
+		halfATrial(t, shards, r, owners, last)
+	}
+}
+
+// halfATrial has a run end in an epoch of a trial and go on.
+func halfATrial(t *testing.T, shards []*graph.Shard, r recipe.Recipe, owners []int, last uint32) {
 	b := new(traintest.Board)
 	synctest.Test(t, func(t *testing.T) {
 		folders := []string{t.TempDir(), t.TempDir(), t.TempDir()}
@@ -265,7 +272,7 @@ func TestHalfATrialDecidesNothing(t *testing.T) {
 		lost := errors.New("a node is lost")
 		m := traintest.NewMesh(3, owners)
 		m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
-			if q.Service == peer.Offers && q.Epoch == 3 && q.Step == 1 { // amid the second turn
+			if q.Service == peer.Offers && q.Epoch == last && q.Step == 1 { // amid the second turn
 				cancel(lost)
 			}
 			return nil
@@ -287,7 +294,7 @@ func TestHalfATrialDecidesNothing(t *testing.T) {
 			by = append(by, e.Strategy)
 		}
 		if want := []string{"auto", "auto", "leap"}; !slices.Equal(by, want) || !strings.HasSuffix(b.Entries[1].Why, " since no trial has ended yet") {
-			t.Errorf("the schedule has %+v", b.Entries)
+			t.Errorf("ended in epoch %d: the schedule has %+v", last, b.Entries)
 		}
 	})
 }

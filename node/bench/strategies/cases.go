@@ -176,7 +176,7 @@ var (
 const timedBatch = 512
 
 // link returns the network and the share of processors of each of so many nodes that are
-// timed. At this rate centric waits for features for about the published share of its time.
+// timed. At this rate centric waits for features for more of its time than was published.
 func link(nodes int) shape.Link {
 	return shape.Link{Rate: 400_000_000, Cores: min(0.45, 0.9*float64(runtime.NumCPU())/float64(nodes))}
 }
