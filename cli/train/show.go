@@ -293,23 +293,25 @@ func sharedRows(history []api.JobEpoch) [][]string {
 	return slices.DeleteFunc(list, func(row []string) bool { return row[1] == "" })
 }
 
-// keptRows says how many rows that an epoch needed had come from other nodes in an epoch before, and
-// about how many bytes they would have taken. "": none was kept. The epoch with the fewest bytes for a
+// keptRows says how many rows of other nodes an epoch needed that had come before, and about how many
+// bytes they would have taken. "": none was kept. The epoch with the fewest bytes for a
 // row says what one takes: others may have brought rows before they were needed.
 func keptRows(history []api.JobEpoch) string {
 	var kept uint64
 	row := 0.0
 	for _, e := range history {
 		kept += e.Rows.Kept
-		if of := float64(e.Bytes.Feature) / float64(max(1, e.Rows.Remote)); e.Rows.Remote > 0 && of > 0 && (row == 0 || of < row) {
-			row = of
+		if e.Rows.Remote > 0 && e.Bytes.Feature > 0 {
+			if of := float64(e.Bytes.Feature) / float64(e.Rows.Remote); row == 0 || of < row {
+				row = of
+			}
 		}
 	}
 	if kept == 0 {
 		return ""
 	}
 	kept /= uint64(len(history))
-	text := output.Thousands(kept) + " rows an epoch had come before"
+	text := output.Thousands(kept) + " rows an epoch did not travel again"
 	if row > 0 {
 		text += ", about " + output.Bytes(uint64(float64(kept)*row))
 	}

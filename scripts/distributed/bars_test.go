@@ -121,6 +121,23 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+// Where two epochs end at once, what both took is shared out.
+func TestEpochsThatEndAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		bytes     []uint64
+		processor []float64
+	}{
+		"none":               {[]uint64{90, 10, 20, 500}, []float64{9, 1, 3, 70}},
+		"the last two":       {[]uint64{90, 15, 30, 0}, []float64{9, 2, 4, 0.1}},
+		"always two":         {[]uint64{90, 30, 0, 30, 0, 80}, []float64{9, 4, 0, 4, 0, 70}},
+		"and the last three": {[]uint64{90, 30, 0, 45, 0}, []float64{9, 4, 0, 4, 0}},
+	} {
+		if bytes, processor := perEpoch(&run{Bytes: c.bytes, Processor: c.processor}); bytes < 15 || bytes > 19 || processor != 2 {
+			t.Errorf("%s: %v bytes, %v s", name, bytes, processor)
+		}
+	}
+}
+
 // The page has all that is there, says what is missing, and what failed.
 func TestPage(t *testing.T) {
 	text := func(r report) string {

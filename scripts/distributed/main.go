@@ -1,11 +1,11 @@
-// Command distributed trains the same models on the same graph by hopmesh, by DistDGL, and by DGL
+// Command distributed trains the same models on the same graphs by hopmesh, by DistDGL, and by DGL
 // with DDP and the whole graph on every rank, in the same network namespaces, and prints times,
 // bytes, memory and accuracy beside each other. It is for developers; nothing in hopmesh needs it.
 //
 // It needs root on Linux, bin/hopmesh, and a Python with scripts/peers/requirements.txt, which
 // `make bench-distributed` sets up. Finished runs are kept in a file, which is checked in, and are not
-// repeated on such a machine, unless `-again` asks for it. `-only headline` takes about a quarter of an
-// hour.
+// repeated on such a machine; `-again` repeats those of other versions of hopmesh. `-only headline`
+// takes about a quarter of an hour. `-plot` draws how the sides scale.
 package main
 
 import (
@@ -65,6 +65,9 @@ func compare(ctx context.Context, a asked) error {
 	}
 	if a.loaders {
 		list = loaderCells()
+	}
+	if a.loaders && a.plot != "" {
+		return errors.New("there is no plot of the loaders: leave -plot out")
 	}
 	if err := plot.Check(a.plot); err != nil {
 		return err

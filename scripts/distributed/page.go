@@ -142,7 +142,7 @@ func chart(found all) *plot.Chart {
 			one.nodes, one.cores = 1, cores
 			label := fmt.Sprintf("%s, %d nodes", m, n)
 			if at.cores != cores {
-				label += " of half the share"
+				label += " of half its share"
 			}
 			c.Rows = append(c.Rows, label)
 			for i, name := range c.Series {

@@ -304,13 +304,15 @@ func words() []string {
 		"DistDGL is DGL 2.1.0 with PyTorch 2.2.1: a server and a trainer a node, no separate samplers, one thread. PyTorch's usual wheel has CUDA libraries, which are loaded and not used. Seed vertices are dealt by `node_split`, nearly all to the node that has them. " +
 			"Its graph is cut by METIS, with training vertices and edges balanced, or as our shards lie. DGL + DDP has the whole graph on every rank and DGL's own sampler.",
 		"Our shards have one copy beside their owner's, which is the default, unless a row says otherwise. All other settings are defaults: leap, centric and grappa keep rows of other nodes as far as memory has room (leap.cache=auto), unless a row says that there is no cache. grappa is another algorithm: its gradients are not those of one machine.",
-		"Times are those of the slowest rank, without evaluation and set-up. *Later epochs* is the median of the second to the last epoch over all repetitions, *first epoch* the median over repetitions, and *all epochs* that of their sums, and *second* that of the second alone, in which nodes that keep rows fetch the rest, once, as a rule. Ratios are of later epochs. " +
-			"Bytes are sent by all nodes' interfaces in an epoch, and processor time is that of all processes; both are medians of epochs that are neither the first nor the last. " +
+		"Times are those of the slowest rank, without evaluation and set-up. *First epoch* is the median over repetitions, *second* that of second epochs, and *later epochs* the median of all epochs but the first over all repetitions. *All epochs* is the median of their sums. Ratios are of later epochs. " +
+			"Nodes that keep rows of others fetch the rest of them at once, as a rule with the second epoch. " +
+			"Bytes are sent by all nodes' interfaces in an epoch, and processor time is that of all processes: means of the epochs that are neither the first nor the last, and medians of these over repetitions. " +
 			"Memory is the highest sum of all processes' proportional set sizes, read every half a second: of ours during the whole job with its evaluation, of theirs from their start to the end of the last epoch. " +
 			"Accuracy is that on all test vertices after the last epoch, with all neighbours.",
-		fmt.Sprintf("Added after the first results: the columns of the second and of all epochs; bars without a limit; p3, which auto's bar takes for one of our exact strategies and whose memory has a line of its own; "+
-			"the R-MAT graph (`dataset generate --kind rmat --vertices %d --edges %d --features %d --classes %d --seed %d`, of which some edges are equal and merged); "+
-			"and the part choice, whose jobs have %d epochs: %d are too few for auto to try strategies, so that by them it follows its formula. "+
+		fmt.Sprintf("Added after the first results: the columns of the second and of all epochs; bars without a limit; p3, which auto's bar takes for one of our exact strategies, and whose memory has a line of its own, since with it the bar is missed; "+
+			"the R-MAT graph (`dataset generate --kind rmat --vertices %d --edges %d --features %d --classes %d --seed %d`, whose equal edges are merged); "+
+			"and the part choice, whose jobs have %d epochs. With %d epochs auto tries nothing and follows its formula. "+
+			"The plot has leap's speed over that of single, and eight nodes with half the share each over one with the whole. "+
 			"All graphs but R-MAT have planted communities. Amazon Computers and Coauthor CS are left out, since 20 training vertices of each class are one step an epoch. "+
 			"Where ours were measured anew or added, theirs are those of before, and only ours took turns.", rmat.vertices, rmat.edges, rmatFeatures, rmatClasses, seed, longer, epochs),
 	}

@@ -66,7 +66,7 @@ func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error)
 			return schedule.Entry{}, err
 		}
 		x := c.trial(epoch)
-		if x == nil || choice.fills() && !b.Same && x.all() > b.Steps/mostWhileRowsCome {
+		if x == nil || epoch+x.epochs(b.Steps) > t.Recipe.Epochs || choice.fills() && !b.Same && x.all() > b.Steps/mostWhileRowsCome {
 			return c.entry(choice.Chosen(), choice.Why()), nil
 		}
 		t.Log.Info("the nodes try strategies", "formula", choice.Why())
@@ -93,7 +93,7 @@ func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error)
 func (c *Chooser) triedBy(epoch int) bool {
 	t := c.run
 	if t.Options.Schedule == nil {
-		return c.on != nil
+		return false
 	}
 	for i := range epoch {
 		if e, known := t.Options.Schedule.At(i+1, t.Sharing.Entry.Rate); known && e.Strategy == strategy.Auto {
@@ -148,7 +148,6 @@ func (c *Chooser) take(e *schedule.Entry) error {
 	if err != nil {
 		return err
 	}
-	c.watch.untried = false
 	slots, _ := c.run.Ahead()
 	on := &trying{trial: x, from: e.From, clock: newClock(x, min(slots, x.Steps/2))}
 	for _, of := range slices.Backward(x.Tries) { // the first one last, which stays in use
@@ -283,8 +282,9 @@ func (c *Chooser) Stepped(epoch, step int, took time.Duration) {
 	}
 }
 
-// Reconsider implements train.Chooser. At the end of a trial the fastest strategy is chosen. Later
-// another trial begins if epochs have become slower or faster, or bring fewer rows.
+// Reconsider implements train.Chooser. At the end of a trial the fastest strategy is chosen. A trial
+// begins if there was none yet and rows that stay have come; and again if epochs have become slower
+// or faster, or bring fewer rows.
 func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
 	t, on := c.run, c.on
 	switch {

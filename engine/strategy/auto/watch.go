@@ -27,8 +27,8 @@ type watch struct {
 	// run's first whole epoch. Other rows were kept from before. Where the share is much less later,
 	// what was tried says little.
 	came float64
-	// untried: no trial has ended yet. There is one once half as many rows come as in the first epoch,
-	// or after some epochs.
+	// untried: the first trial is still to come, or the last showed nothing. There is one once half as
+	// many rows come as in the first epoch, or after recent epochs.
 	untried bool
 }
 
@@ -56,8 +56,8 @@ func came(r epoch.Rows) float64 {
 	return float64(r.Remote) / float64(r.Remote+r.Kept)
 }
 
-// note records a whole epoch and reports whether it is time for a trial: there was none yet, or
-// epochs have changed since.
+// note records a whole epoch and reports whether it is time for a trial: the first one, once rows have
+// come or after recent epochs; or another, since epochs have changed.
 func (w *watch) note(seconds float64, r epoch.Rows) bool {
 	if !(seconds > 0) || math.IsInf(seconds, 1) {
 		return false
@@ -70,7 +70,7 @@ func (w *watch) note(seconds float64, r epoch.Rows) bool {
 		if w.came == 0 {
 			w.came = came(r)
 		}
-		return w.epochs == recent || came(r) <= w.came/2
+		return w.epochs >= recent || came(r) <= w.came/2
 	}
 	if len(w.seconds) < recent {
 		return false

@@ -21,6 +21,8 @@ import (
 //     packet took half of the time and most of the processors.
 //   - Control groups of nodes come before other work on the machine.
 //   - Memory is that of the whole process, since forecasts and --memory are of it.
+//   - No rows are kept, since strategies came to keep them by default: a forecast counts each
+//     row in each epoch.
 //
 // What the model of times has of constants was set by the cells of sbm: the payload of a
 // link, what waits in front of one, and what packets cost that come one by one. Cells of rmat
@@ -38,7 +40,8 @@ import (
 //     epochs 2 to 4, of all kinds, and the time is their median. Memory is the most that a node's
 //     process holds during the job (RssAnon + RssShmem, every 20 ms), on the node where that
 //     is most; the last evaluation counts.
-//   - What comes in some epochs only comes in each: grappa.period=1 and pipe.period=1.
+//   - What comes in some epochs only comes in each: grappa.period=1, pipe.period=1, and .cache=off
+//     of strategies that keep rows.
 //   - Beside each cell are, in the JSON document, where the time went by the job's own count
 //     (phases), and the processor time of all nodes in an epoch (used) and in a second of
 //     doing nothing (idle).
@@ -78,7 +81,6 @@ type strategy struct {
 }
 
 var compared = []strategy{
-	// Epochs after the first are shorter where rows are kept.
 	{name: "centric", set: []api.Setting{{Key: "centric.cache", Value: "off"}}},
 	{name: "leap", set: []api.Setting{{Key: "leap.cache", Value: "off"}}},
 	{name: "p3"},

@@ -367,7 +367,7 @@ func (r *Row) off() [3]float64 {
 
 // Show adds the table of cells.
 func (r *Report) Show(p *result.Page) {
-	p.Text(fmt.Sprintf("Each cell: what `train forecast` said, then what the job took, and how far the first is from the second. Bars: bytes %.0f %%, memory %.0f %%, time %.0f %% at worst and %.0f %% on average. All nodes of a cell share this machine, each with its share of the processors; they forecast at the same time, and the median counts. Bytes and times are of epochs 2 to 4 of five.",
+	p.Text(fmt.Sprintf("Each cell: what `train forecast` said, then what the job took, and how far the first is from the second. Bars: bytes %.0f %%, memory %.0f %%, time %.0f %% at worst and %.0f %% on average. All nodes of a cell share this machine, each with its share of the processors; they forecast at the same time, and the median counts. Bytes and times are of epochs 2 to 4 of five. Jobs keep no rows of other nodes.",
 		100*bytesBar, 100*memoryBar, 100*timeBar, 100*meanBar))
 	r.Report.Show(p)
 	t := result.Table{Head: []string{"Graph", "Model", "Strategy", "Nodes", "MB an epoch", "", "MiB a node", "", "Seconds an epoch", "", ""}}

@@ -41,7 +41,7 @@ func assumptions(r *api.ForecastRequest, rates forecast.Rates, s *subject, strat
 		fmt.Sprintf("every node is a machine like this one, and gets %.3g MB a second from the others, with %.3g ms for the smallest question; of a link's rate %.0f %% is what nodes send each other, and the rest is what packets need", rates.Bandwidth/1e6, rates.RoundTrip*1e3, 100*payload),
 		fmt.Sprintf("sending and receiving keep %.2g processors busy: %.3g ns a byte and %.3g us a question at both ends together, as measured between two nodes here", rates.Cores, rates.Byte*1e9, rates.Question*1e6),
 		fmt.Sprintf("copies of each shard beside the owner's: %d", s.replicas),
-		"an epoch without its evaluation, in which every row of other nodes comes over the network: from the second epoch on, centric and leap bring only those that memory had no room to keep; what nodes learn of each other's shards when they meet is left out",
+		"an epoch without its evaluation, in which every row of other nodes comes over the network: from the second epoch on, centric, leap and local bring only those that memory had no room to keep; what nodes learn of each other's shards when they meet is left out",
 		"nobody else uses the machines, and no step waits for a node that is slower than the others",
 	}
 	if rates.Bandwidth < payload*r.Bandwidth {
