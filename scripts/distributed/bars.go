@@ -48,8 +48,9 @@ func figuresOf(c cell, runs []run) figures {
 }
 
 // perEpoch returns the mean bytes and processor time of epochs that are neither the first nor the last,
-// which ends after our evaluation. Ends of short epochs may be told two at a time: then one has what
-// both took, and the other nothing. If that is the last, its share lies in those before.
+// which ends after our evaluation. Our daemon may report that two short epochs have ended at the same
+// time. Then one of them has the bytes and the processor time of both, and the other has none. If the
+// last epoch has none, the epochs before it are divided by one more.
 func perEpoch(r *run) (bytes, processor float64) {
 	last := len(r.Bytes) - 1
 	if last < 2 {
@@ -156,7 +157,7 @@ type bar struct {
 	value float64 // 0: nothing was measured
 	cases int
 	of    int     // cases that the list has
-	limit float64 // 0: there is none
+	limit float64 // at most so much is allowed; a bar with 0 has no limit
 }
 
 func (b bar) verdict() string {

@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hopmesh/hopmesh/node/bench/plot"
+	"github.com/hopmesh/hopmesh/node/bench/result"
 )
 
 // kepts returns runs of the whole list: DistDGL takes 10 s and 4 GB, DDP 5 s, all of ours 1.5 s and
@@ -134,6 +138,33 @@ func TestEpochsThatEndAtOnce(t *testing.T) {
 	} {
 		if bytes, processor := perEpoch(&run{Bytes: c.bytes, Processor: c.processor}); bytes < 15 || bytes > 19 || processor != 2 {
 			t.Errorf("%s: %v bytes, %v s", name, bytes, processor)
+		}
+	}
+}
+
+// The plot has each side's speed over that of one node of the same side. A side that was not measured on
+// both is left out.
+func TestChart(t *testing.T) {
+	r := kepts(t, func(c cell, r *run) bool {
+		switch {
+		case c.setup == usual && c.side.name == byLeap:
+			r.Seconds = []float64{9, 0.5, 0.5, 0.5}
+		case c.nodes == 1 && c.side.name == byMETIS:
+			r.Seconds = []float64{9, 25, 25, 25}
+		}
+		return c.side.name != byDDP || c.nodes != 8
+	})
+	c := chart(r.found(&result.Page{}))
+	if len(c.Rows) != 6 || c.Rows[1] != "2x16, 4 nodes" || c.Rows[2] != "2x16, 8 nodes of half its share" {
+		t.Fatalf("the rows are %q", c.Rows)
+	}
+	for i, want := range [][]plot.Mark{ // of two, four and eight nodes
+		{{Value: 2.5, Label: "2.50"}, {Value: 2.5, Label: "2.50"}, {Value: 2.5, Label: "2.50"}},
+		{{Value: 1, Label: "1.00"}, {Value: 1, Label: "1.00"}, {Missing: true}},
+		{{Value: 1, Label: "1.00"}, {Value: 3, Label: "3.00"}, {Value: 1, Label: "1.00"}},
+	} {
+		if got := c.Panels[0].Marks[i][:3]; !slices.Equal(got, want) {
+			t.Errorf("%s: %+v", c.Series[i], got)
 		}
 	}
 }

@@ -59,10 +59,33 @@ func (m *mesh) with(ctx context.Context, field *shape.Field, do func(*shape.Crew
 			return err
 		}
 	}
-	if err := together(ctx, crew); err != nil {
+	if err := errors.Join(together(ctx, crew), tidy(ctx, crew)); err != nil {
 		return err
 	}
 	return do(crew)
+}
+
+// tidy removes the jobs that a run has left which was interrupted. They would go on, and the next job
+// would wait for them.
+func tidy(ctx context.Context, crew *shape.Crew) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("jobs of a run that was interrupted can't be removed"))
+	defer cancel()
+	on := crew.Nodes[0].API
+	for {
+		list, err := on.Jobs(ctx)
+		if err == nil && len(list) == 0 {
+			return nil
+		}
+		for _, j := range list {
+			// A job that is still ending can't be removed yet: the next round does.
+			if on.StopJob(ctx, j.ID) == nil {
+				_ = on.RemoveJob(ctx, j.ID)
+			}
+		}
+		if err := bench.Pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // found makes new nodes, generates the datasets, and stops the nodes.

@@ -209,7 +209,7 @@ func grappa() paper {
 				ours:    func(m *measured) found { return deeper(m.means) },
 			},
 			{
-				what: "accuracy with halo and sweep beside one machine (four groups, community shards)", published: "not worse", judge: atMost(0.1),
+				what: "accuracy of four groups with halo and sweep, compared with one machine", published: "no loss", judge: atMost(0.1),
 				formula: "none: no formula gives an accuracy",
 				ours:    func(m *measured) found { return below(pairs(m.means, "one machine", "", "halo swept")) },
 			},
@@ -361,7 +361,7 @@ func gnnpipe() paper {
 				ours:    func(m *measured) found { _, best := ratios(faster(m, true), "cases"); return best },
 			},
 			{
-				what: "accuracy beside graph parallelism (one way)", published: "as good where the model learns", judge: atMost(0.1),
+				what: "accuracy with one way, compared with graph parallelism", published: "no loss where the model learns", judge: atMost(0.1),
 				formula: "none: no formula gives an accuracy",
 				ours:    func(m *measured) found { return below(pairs(m.means, "graph", "-16/", "pipe W=1")) },
 			},

@@ -108,9 +108,8 @@ func (c *Chooser) entry(to Candidate, why string) schedule.Entry {
 	return schedule.Entry{Strategy: to.Name, Part: c.run.Options.Strategies.PartOf(to.Name, to.Dealer), Why: why}
 }
 
-// trial returns the trial that begins with an epoch; nil: there is none that is worth it. No more
-// than a quarter of what is left goes to a trial, and where weights must be the same bits nothing
-// is timed.
+// trial returns a trial for an epoch to begin with, or nil if none is worth its time. A trial takes at
+// most a quarter of the steps that are left. Where weights must be the same bits, nothing is timed.
 func (c *Chooser) trial(epoch int) *trial {
 	t, j := c.run, c.choice.job
 	tries := c.choice.tries()
@@ -128,9 +127,9 @@ func (c *Chooser) trial(epoch int) *trial {
 	return x
 }
 
-// mostWhileRowsCome: where rows of other nodes stay once they have come, the first epoch of a run
-// has a trial only if that takes at most one part in so many of the epoch. In a longer one, who has
-// the first turn would bring rows for the others, and seem slower.
+// mostWhileRowsCome bounds a trial in the first epoch of a run that keeps rows of other nodes: it may
+// take one part in so many of the epoch. In a longer trial the first strategy would fetch rows that the
+// others then find, and seem slower than them.
 const mostWhileRowsCome = 10
 
 // take sets what an entry of the schedule says.

@@ -40,7 +40,7 @@ func (w *watch) tried(r epoch.Rows) {
 // renew begins anew with another strategy.
 func (w *watch) renew() { w.seconds, w.epochs, w.usual = w.seconds[:0], 0, 0 }
 
-// least returns the seconds of the fastest of the latest epochs; 0: there is none yet.
+// least returns how many seconds the fastest of the latest epochs took, or 0 before the first has ended.
 func (w *watch) least() float64 {
 	if len(w.seconds) == 0 {
 		return 0

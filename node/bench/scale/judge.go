@@ -14,8 +14,8 @@ type Measured struct {
 	Idle []uint64 `json:"idle"`
 	// Peak holds the highest memory use of each daemon during the job, in bytes.
 	Peak []uint64 `json:"peak"`
-	// Later holds a second memory use of each daemon, in bytes, if the cell measures one: a minute after
-	// the job, the peak of the last of many jobs, or the peak of a prediction.
+	// Later holds the memory use of each daemon at another time than Peak, in bytes. Some cells measure
+	// it a minute after the job, some during the last of many jobs, and some during a prediction.
 	Later    []uint64 `json:"later,omitempty"`
 	Forecast []uint64 `json:"forecast,omitempty"` // by node, before the first step; 0: it said nothing
 	Fell     []string `json:"fell_back,omitempty"`
