@@ -209,7 +209,7 @@ func grappa() paper {
 				ours:    func(m *measured) found { return deeper(m.means) },
 			},
 			{
-				what: "accuracy of four groups with halo and sweep, compared with one machine", published: "no loss", judge: atMost(0.1),
+				what: "accuracy of four groups with halo and sweep on community shards, compared with one machine", published: "no loss", judge: atMost(0.1),
 				formula: "none: no formula gives an accuracy",
 				ours:    func(m *measured) found { return below(pairs(m.means, "one machine", "", "halo swept")) },
 			},

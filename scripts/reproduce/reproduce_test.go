@@ -108,7 +108,7 @@ func TestPagesOfWhatIsKept(t *testing.T) {
 		},
 		"grappa": {
 			`epochs faster, on average .*\| 4\.00x.*\| reproduced`, `at best .*\| 16\.00x.*\| reproduced`, `only gradients travel .*\| 5 bytes, and gradients by formula in 1 of 2 cases .*\| not`,
-			`deeper models .*\| better in 1, worse in 0 of 2 rows of four layers, else noise .*\| partly`, `halo and sweep, compared with one machine .*\| \+0\.45 points, mean of 2 rows; -0\.10 at worst \(cora/sage 4/halo swept\) .*\| reproduced`,
+			`deeper models .*\| better in 1, worse in 0 of 2 rows of four layers, else noise .*\| partly`, `halo and sweep on community shards, compared with one machine .*\| \+0\.45 points, mean of 2 rows; -0\.10 at worst \(cora/sage 4/halo swept\) .*\| reproduced`,
 		},
 		"gnnpipe": {
 			`volume smaller, on average .*\| 9\.00x, geometric mean of 1 cases.*\| reproduced`, `and with the pipeline's own sums .*\| 4\.00x.*\| partly`,
